@@ -1,14 +1,14 @@
 """Set unions: keys alone, named by the units that have them.
 
-Units and their keys are stored, and streamed past a policy that weighs the keys. Tables are stored
-one after the other, each by a generated SELECT over earlier ones:
+Units and their keys are stored, and streamed past a policy that weighs the keys, or a count of
+votes. Tables are stored one after the other, each by a generated SELECT over earlier ones:
 
 * ``kept``: the distinct pairs of unit and keys, of which a unit keeps its first
-  ``max_groups_contributed`` in the order of a salted hash;
-* ``keys``: every kept key with a row id, its rank among them;
+  ``max_groups_contributed`` in the order of a salted hash, or all where it has one vote;
+* ``keys``: every kept key with a row id, its rank among them, for votes by a salted hash;
 * for fixed weights, ``keys`` also has the sum of what units give to each;
-* for a policy, ``pairs``: the kept pairs as numbers, the unit's position in the order of a salted
-  hash and the key's row id.
+* for a policy or for votes, ``pairs``: the kept pairs as numbers, the unit's position in the order
+  of a salted hash and the key's row id.
 
 The rank of keys depends on no more than which keys there are, and the position of one unit
 relative to another on these two units alone: what the proof of the policies relies on.
@@ -38,7 +38,8 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.base import FEW, BlockReading, ReleaseKind
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import ReleasedRows
-from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting, set_union_in
+from dpsql.privacy.mechanisms.greedy_union import GreedySetUnion
+from dpsql.privacy.mechanisms.set_union import SetUnion, set_union_in
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS, UnitItems
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.expressions.proven_integers import Ranged, column
@@ -86,7 +87,7 @@ class UnionKind(ReleaseKind):
         return set_union_in(plan.selection) is not None
 
     @property
-    def union(self) -> SetUnion:
+    def union(self) -> SetUnion | GreedySetUnion:
         """The set union that names the keys."""
         found = set_union_in(self.plan.selection)
         assert found is not None
@@ -126,8 +127,7 @@ class UnionKind(ReleaseKind):
     @property
     def bounding(self) -> str:
         """How many keys a unit has, and what they weigh."""
-        weight = f"together of weight 1 in l{self.union.norm}"
-        return f"at most {self.plan.groups} groups per unit (sampled by a salted hash), {weight}"
+        return self.union.bounding
 
 
 def _listed(plan: BlockPlan, found: Appearance) -> str:
@@ -137,7 +137,7 @@ def _listed(plan: BlockPlan, found: Appearance) -> str:
         figure_above(found.half),
         figure_above(found.surely),
     )
-    if UnionKind(plan).union.weighting is Weighting.POLICY:
+    if UnionKind(plan).union.in_sequence:
         return (
             f"All that is listed exists. By an estimate a key needs about {half} units ({unit}) to "
             f"be listed half the time, and {surely} for 95% (after bounding)."
@@ -183,7 +183,7 @@ def read_set_union(
 
 
 def _weighed(
-    union: SetUnion,
+    union: SetUnion | GreedySetUnion,
     scratch: Scratch,
     between: Sql,
     units: int,
@@ -225,14 +225,16 @@ class SetUnionSQL:
     sql: Sql
 
 
-def set_union_sql(rows: PrivateRows, union: SetUnion) -> SetUnionSQL:
+def set_union_sql(rows: PrivateRows, union: SetUnion | GreedySetUnion) -> SetUnionSQL:
     """Write a set union's statements, under a salt that is a fresh random number for each query.
 
-    Sensitivity: ``SetUnion.sensitivity`` for the weights they lead to. One unit is in
-    at most ``plan.groups`` pairs; without it, all other pairs stay, and their order too. Checked by
-    ``tests/sql/test_set_union_sql.py``.
+    Sensitivity: ``SetUnion.sensitivity`` for the weights they lead to, or one vote. One unit is in
+    at most ``plan.groups`` pairs, but where it has one vote; without it, all other pairs stay, and
+    their order too. Checked by ``tests/sql/test_set_union_sql.py``.
     """
-    return _policy(rows) if union.weighting is Weighting.POLICY else _fixed(rows, union.norm)
+    if union.in_sequence:
+        return _in_sequence(rows, rows.hashed(rows.keys) if union.keys_by_hash else None)
+    return _fixed(rows, union.norm)
 
 
 def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
@@ -291,8 +293,11 @@ def _share(size: Sql, norm: int, dialect: Dialect) -> Ranged:
     return column(share, 0, UNIT_WEIGHT_STEPS, dialect=dialect)
 
 
-def _policy(rows: PrivateRows) -> SetUnionSQL:
-    """Number units and keys; pairs of them are sorted as the pass takes them."""
+def _in_sequence(rows: PrivateRows, first: Sql | None) -> SetUnionSQL:
+    """Number units and keys; pairs of them are sorted as the pass takes them.
+
+    Keys are numbered by ``first`` if it is given, and then in their own order.
+    """
     dialect, unit, row_id = rows.dialect, rows.unit, rows.row_id
     kept, all_keys, all_units, pairs = map(
         quoted, (KEPT_TABLE, KEYS_TABLE, UNITS_TABLE, PAIRS_TABLE)
@@ -308,7 +313,7 @@ def _policy(rows: PrivateRows) -> SetUnionSQL:
     order = sql("ORDER BY {}, {}", position, row_id)
     tables = (
         (KEPT_TABLE, _kept(rows)),
-        (KEYS_TABLE, sql("SELECT {} FROM {}", _ranked(rows), distinct_keys)),
+        (KEYS_TABLE, sql("SELECT {} FROM {}", _ranked(rows, first), distinct_keys)),
         (UNITS_TABLE, sql("SELECT {}, {} FROM {}", unit, numbered, distinct_units)),
         (
             PAIRS_TABLE,
@@ -363,8 +368,8 @@ def _kept(rows: PrivateRows) -> Sql:
     return sql("SELECT {} FROM {}", columns, rows.capped(pairs))
 
 
-def _ranked(rows: PrivateRows) -> Sql:
-    order = join(", ", rows.ascending(rows.keys))
+def _ranked(rows: PrivateRows, first: Sql | None = None) -> Sql:
+    order = join(", ", [*([] if first is None else [first]), *rows.ascending(rows.keys)])
     return sql(
         "row_number() OVER (ORDER BY {}) AS {}, {}", order, rows.row_id, join(", ", rows.keys)
     )

@@ -10,6 +10,7 @@ units may have several keys, as it does when measured.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
@@ -25,8 +26,9 @@ from dpsql.planner.noise import (
     with_units,
 )
 from dpsql.planner.option import Option, attempted, impossible
-from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.registry import (
+    GREEDY_SET_UNION,
     HISTOGRAMS,
     JOINT_HISTOGRAMS,
     SET_UNIONS,
@@ -37,7 +39,7 @@ from dpsql.privacy.mechanisms.registry import (
     weights,
 )
 from dpsql.privacy.mechanisms.selection import Histogram, JointHistogram
-from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
+from dpsql.privacy.mechanisms.set_union import STILL_RISING, SetUnion, Weighting
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 
 
@@ -133,15 +135,24 @@ class _Histogram:
 
 
 _AUTOMATIC = 100  # groups of a unit where none are given: more, or half of it, hardly names fewer
+_UNCAPPED = 0.9  # a vote is for any key of a unit: so votes name 4% more than policies, and up
 _PLANNED = tuple(entry for entry in SET_UNIONS if entry.planned)
 
 
 def set_union_options(block: Block, budget: QueryBudget) -> list[Option]:
-    """List policies and fixed shares, each with Gaussian and with Laplace noise."""
-    parameters = block.parameters
-    cap = parameters.groups_limit
-    if parameters.automatic:
+    """List votes, then policies and fixed shares, each with Gaussian and with Laplace noise."""
+    cap = block.parameters.groups_limit
+    if block.parameters.automatic:
         cap = min(_AUTOMATIC, _AUTOMATIC if cap is None else cap)
+    if block.rows_are_units:
+        cap = 1
+    return [
+        attempted(GREEDY_SET_UNION.name, partial(_greedy_option, block, budget, cap)),
+        *_weighing_options(block, budget, cap),
+    ]
+
+
+def _weighing_options(block: Block, budget: QueryBudget, cap: int | None) -> list[Option]:
     if cap is None:
         return _all_impossible(
             "max_groups_contributed is unlimited, which only a top-k query can bear",
@@ -151,15 +162,38 @@ def set_union_options(block: Block, budget: QueryBudget) -> list[Option]:
         return _all_impossible(
             "with one group per unit it is the same as positive counts", "Ask for those."
         )
-    if parameters.min_units_per_group > 1:
+    if block.parameters.min_units_per_group > 1:
         # A unit may carry a key over the minimum, and with it the weight that others gave it.
         return _all_impossible(
-            "with min_units_per_group above 1 only unit counts can name groups",
-            "Ask for positive counts.",
+            "with min_units_per_group above 1 only numbers of units can name groups",
+            "Ask for positive counts, or for votes.",
         )
     return [
         attempted(entry.name, partial(_option, block, budget, cap, entry)) for entry in _PLANNED
     ]
+
+
+def _greedy_option(block: Block, budget: QueryBudget, cap: int | None) -> Option:
+    """Offer votes, compared as if units had ``cap`` keys and divided theirs among them.
+
+    As many of a unit's keys are still below the cutoff as ``SetUnion.share`` estimates.
+    """
+    sizes = Sizes(groups=1, floor=block.parameters.min_units_per_group - 1)
+
+    def composed(split: BudgetSplit) -> Option:
+        return planned(split.price(), split.conversion)
+
+    def planned(price: PrivacyLoss, conversion: float) -> Option:
+        union = GREEDY_SET_UNION.built(sizes, price)
+        plan = BlockPlan(block, union, (), None, 1, None, conversion)
+        needed = sizes.floor + union.votes_needed
+        keys = _AUTOMATIC if cap is None else cap
+        rank = needed * (1.0 if keys == 1 else _UNCAPPED * math.pow(keys, STILL_RISING))
+        return Option(union.name, plan, rank, variant="estimated" if cap != 1 else "")
+
+    if budget.one_shot:
+        return planned(budget.loss, 0.0)
+    return budget.tightest(composed)
 
 
 def _option(block: Block, budget: QueryBudget, cap: int, entry: MechanismEntry[SetUnion]) -> Option:

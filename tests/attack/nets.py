@@ -32,7 +32,8 @@ from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.union import UnionKind
 from dpsql.pipeline.prepare import Prepared
 from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT
-from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
+from dpsql.privacy.mechanisms.greedy_union import GreedySetUnion
+from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 
@@ -370,9 +371,9 @@ def _points_move(plan: BlockPlan, without: list[Any], with_unit: list[Any]) -> I
 
 
 def _union_moves(
-    plan: BlockPlan, union: SetUnion, without: list[Any], with_unit: list[Any]
+    plan: BlockPlan, union: SetUnion | GreedySetUnion, without: list[Any], with_unit: list[Any]
 ) -> Iterator[str]:
-    if union.weighting is not Weighting.POLICY:
+    if not union.in_sequence:
         tables = [{tuple(row[1:-1]): int(row[-1]) for row in rows} for rows in (without, with_unit)]
         if any(len(t) != len(r) for t, r in zip(tables, (without, with_unit), strict=True)):
             yield "a key appears twice"

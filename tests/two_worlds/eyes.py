@@ -30,7 +30,6 @@ from dpsql.kinds.cascade import CascadeKind, ExactCascade
 from dpsql.kinds.groups import ExactGroups
 from dpsql.kinds.union import ExactUnion, UnionKind
 from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT, BoundsChoice, FoundBounds
-from dpsql.privacy.mechanisms.set_union import Weighting
 from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.privacy.sampling.entropy import EntropySource
@@ -264,7 +263,7 @@ def _moves(block: PreparedBlock, without: Groups, with_unit: Groups) -> list[str
     plan = block.plan
     if UnionKind.fits(plan):
         union = UnionKind(plan).union
-        if union.weighting is Weighting.POLICY:
+        if union.in_sequence:
             return []  # in an order of units: tests of the attacker compare what is read
         return _within(union.norm, union.sensitivity, without, with_unit)
     if CascadeKind.fits(plan):

@@ -19,6 +19,7 @@ from dpsql.privacy.mechanisms.additive import gaussian, laplace
 from dpsql.privacy.mechanisms.cascade import Cascade, CascadeGoal
 from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar, gumbel_top_k_chosen_k_bar
 from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK, correlated_top_k
+from dpsql.privacy.mechanisms.greedy_union import GreedySetUnion, greedy_set_union
 from dpsql.privacy.mechanisms.histogram import KnownDomain, PositiveCounts, positive_counts
 from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
 from dpsql.privacy.mechanisms.price import priced
@@ -305,6 +306,15 @@ SET_UNIONS = tuple(
     for norm, noise in ((2, "gaussian"), (1, "laplace"))
 )
 
+GREEDY_SET_UNION: MechanismEntry[GreedySetUnion] = MechanismEntry(
+    GreedySetUnion.name,
+    Family.SET_UNION,
+    "which keys exist; one vote of each unit, and the best chances that votes allow",
+    GreedySetUnion,
+    lambda sizes, price: greedy_set_union(price, sizes.floor),
+    frozenset({_Z, _G, _B}),
+)
+
 # -- without a number of groups ---------------------------------------------------------------
 
 
@@ -344,6 +354,7 @@ ENTRIES: tuple[MechanismEntry[Selection], ...] = (
     LAPLACE_TOP_K,
     FIXED_THRESHOLD,
     *SET_UNIONS,
+    GREEDY_SET_UNION,
     CASCADES[CascadeGoal.COUNTS],
 )
 

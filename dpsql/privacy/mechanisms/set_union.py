@@ -30,6 +30,7 @@ from dpsql.privacy.mechanisms.calibration import (
     lattice_sigma,
     smooth_sigma,
 )
+from dpsql.privacy.mechanisms.greedy_union import GreedySetUnion
 from dpsql.privacy.mechanisms.price import EPSILON_UP, RHO_UP, lattice_gaussian_rho
 from dpsql.privacy.mechanisms.selection import Selected, Selection, Usual
 from dpsql.privacy.mechanisms.set_union_weights import (
@@ -52,7 +53,8 @@ from dpsql.privacy.sampling.noise import (
 from dpsql.privacy.sampling.numeric import checked_positive, rounded_up
 
 MAX_GROUPS = 2**20
-_STILL_RISING = 0.38
+STILL_RISING = 0.38
+"""About so is the power of a unit's number of items that are below the cutoff: an estimate."""
 _LARGE_DELTA = 0.1  # of no use to anyone: not worth an exact analysis, which is slow there
 
 ScoreNoise = DiscreteLaplace | DiscreteGaussian
@@ -90,6 +92,7 @@ class SetUnion(Usual):
     """
 
     word: ClassVar[str] = "set union"
+    keys_by_hash: ClassVar[bool] = False
     weighting: Weighting
     noise: ScoreNoise
     groups: int
@@ -119,6 +122,17 @@ class SetUnion(Usual):
             Weighting.POLICY: "Theorem 4.1" if self.norm == 1 else "Theorem 5.1",
         }
         return f"Gopi et al. 2020, {places[self.weighting]}"
+
+    @property
+    def in_sequence(self) -> bool:
+        """True if units are read one after the other."""
+        return self.weighting is Weighting.POLICY
+
+    @property
+    def bounding(self) -> str:
+        """What bounds a unit's weights."""
+        groups = f"at most {self.groups} groups per unit (sampled by a salted hash)"
+        return f"{groups}, together of weight 1 in l{self.norm}"
 
     @property
     def norm(self) -> int:
@@ -212,7 +226,7 @@ class SetUnion(Usual):
         """
         if self.weighting is not Weighting.POLICY:
             return float(_fresh_weight(self.weighting, self.norm, self.groups))
-        return UNIT_WEIGHT_STEPS / math.pow(self.groups, _STILL_RISING / self.norm)
+        return UNIT_WEIGHT_STEPS / math.pow(self.groups, STILL_RISING / self.norm)
 
     def score_for_inclusion(self, probability: float) -> float | None:
         """Tell how many units of ``groups`` items each an item needs to be named this often."""
@@ -252,13 +266,13 @@ class SetUnion(Usual):
         return Selected(np.flatnonzero((noisy > self.threshold) & (scores > 0)), None)
 
 
-def set_union_in(selection: Selection) -> SetUnion | None:
+def set_union_in(selection: Selection) -> SetUnion | GreedySetUnion | None:
     """Return a selection if it is a set union, else None.
 
     It needs no measures, but which unit has which keys: the distinct pairs of both, which are read
     in steps, before any key is.
     """
-    return selection if isinstance(selection, SetUnion) else None
+    return selection if isinstance(selection, SetUnion | GreedySetUnion) else None
 
 
 def set_union_for(

@@ -1,5 +1,7 @@
 """Weights of a set union's items: fixed shares, or one unit after the other.
 
+With one vote each, see :mod:`dpsql.privacy.mechanisms.greedy_union`.
+
 In the policies (Gopi et al. 2020) units come in sequence, in an order fixed by a salted hash. Each
 moves the weights of its items towards a common cutoff, as far as its budget of one allows: in l1
 all items rise at the same pace until they reach the cutoff (l1-descent, Algorithm 3), in l2 they
@@ -132,6 +134,35 @@ def add_up(
         sizes = np.diff(starts)
         np.add.at(sums, rows, np.repeat(shares[sizes - 1], sizes))
     return sums[:size]
+
+
+def vote(
+    batches: Iterable[UnitItems],
+    *,
+    cutoff: int,
+    progress: Progress | None = None,
+    total: int | None = None,
+) -> NDArray[np.int64]:
+    """Count votes by item code: int64 of shape (codes,).
+
+    Each unit has one, for its first item, by code, of fewer than ``cutoff`` votes. Guarantee:
+    adding or removing one unit moves one item's votes by one
+    (:mod:`dpsql.privacy.mechanisms.greedy_union`). Raises as ``descend``, but for no number of
+    items.
+    """
+    left, size = np.empty(0, dtype=np.int64), 0
+    for rows, starts in _checked_rows(batches, MAX_UNION_KEYS, progress, total):
+        needed = int(rows.max()) + 1
+        left, size = _grown(left, needed, cutoff), max(size, needed)
+        for still_open, ends in _chunks(left, rows, starts, 0):
+            items, start = still_open.tolist(), 0
+            for end in ends:
+                for item in items[start:end]:
+                    if left[item]:
+                        left[item] -= 1
+                        break
+                start = end
+    return cutoff - left[:size]
 
 
 def _checked_rows(

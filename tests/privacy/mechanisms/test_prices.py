@@ -43,9 +43,18 @@ from dpsql.privacy.mechanisms.additive import (
 from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK
 from dpsql.privacy.mechanisms.elliptic import elliptic_gaussian
+from dpsql.privacy.mechanisms.greedy_union import GreedySetUnion
 from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
+from dpsql.privacy.mechanisms.name_chances import CERTAIN, name_chances
 from dpsql.privacy.mechanisms.quantiles import exponential_quantile
-from dpsql.privacy.mechanisms.registry import CASCADES, ENTRIES, GUMBEL_TOP_K, MechanismEntry, Sizes
+from dpsql.privacy.mechanisms.registry import (
+    CASCADES,
+    ENTRIES,
+    GUMBEL_TOP_K,
+    SET_UNIONS,
+    MechanismEntry,
+    Sizes,
+)
 from dpsql.privacy.mechanisms.selection import Selection
 from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
@@ -116,6 +125,19 @@ def union_law(narrow: Callable[[Noise], Noise]) -> LawOf:
         return one_named(
             narrow(union.noise), union.threshold, UNIT_WEIGHT_STEPS if alone else score
         )
+
+    return law
+
+
+def votes_law(factor: int) -> LawOf:
+    """Whether a key of so many votes is named, for a price that many times as large."""
+
+    def law(union: GreedySetUnion, counts: Counts) -> Law:
+        price = union.price
+        larger = replace(price, rho=price.rho * factor**2, epsilon=price.epsilon * factor)
+        chances, (count,) = name_chances(larger), counts
+        named = chances[min(count, len(chances) - 1)] / CERTAIN
+        return {"out": np.array([named]), "hidden": np.array([1 - named])}
 
     return law
 
@@ -246,7 +268,8 @@ CLAIMS = {
         lambda made, counts: WEIGHTED.twin(made.only_round, counts),
         FEW_RISES,
     ),
-} | {entry.name: UNION for entry in ENTRIES if entry.name.endswith("set_union")}
+    "greedy_set_union": Claim(votes_law(1), votes_law(4), RISES),
+} | {entry.name: UNION for entry in SET_UNIONS}
 PRICED = [
     pytest.param(entry, price, id=f"{entry.name}-{price.composition}")
     for entry in ENTRIES

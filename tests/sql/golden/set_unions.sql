@@ -3,37 +3,27 @@
 -- with: 'max_groups_contributed': 3
 SELECT DISTINCT k FROM visits;
 
--- __dpsql_released_0, as one: a6c7907aec4368bc
+-- __dpsql_released_0, as one: dcbe7a1a9923ee9c
 WITH "__dpsql_kept" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
     "__dpsql_k0"
   FROM (
-    SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+    SELECT DISTINCT
+      "__dpsql_unit",
+      "__dpsql_k0"
     FROM (
-      SELECT DISTINCT
-        "__dpsql_unit",
-        "__dpsql_k0"
-      FROM (
-        SELECT
-          "Uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "visits"
-        WHERE
-          NOT "Uid" IS NULL
-      )
+      SELECT
+        "Uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
     )
   )
-  WHERE
-    "__dpsql_rank" <= 3
 ), "__dpsql_keys" AS MATERIALIZED (
   SELECT
-    ROW_NUMBER() OVER (ORDER BY "__dpsql_k0") AS "__dpsql_rid",
+    ROW_NUMBER() OVER (ORDER BY HASH(HASH(7, "__dpsql_k0")), "__dpsql_k0") AS "__dpsql_rid",
     "__dpsql_k0"
   FROM (
     SELECT DISTINCT
@@ -87,8 +77,8 @@ ORDER BY
 -- __dpsql_released_0, named keys: aaf173b6234fe3f4
 SELECT "__dpsql_rid", "__dpsql_k0" FROM "__dpsql_keys" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
 
--- postgresql: 69f5eb999bb967df
--- spark: 6885d175535f8823
+-- postgresql: cf49cca9122167cc
+-- spark: 2d5c0f8208046c12
 
 -- title: Which keys there are, counted
 -- world: small
