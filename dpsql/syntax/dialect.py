@@ -24,6 +24,7 @@ from sqlglot.parser import Parser
 from sqlglot.parsers.duckdb import DuckDBParser
 
 from dpsql.core.schema import fold
+from dpsql.syntax.other_words import OTHER_WORDS
 
 WRITTEN_NAME = "written"
 """The key, among the metadata of a function, of its name as it was written."""
@@ -68,26 +69,9 @@ def _is_bound(node: exp.Expr) -> bool:
     return name == MAX_ERROR or name.startswith(BOUNDS_PREFIX)
 
 
-def _unit_first(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
-    """Build a function of dates whose first argument is a unit of time.
-
-    The parser takes a column for the unit of its name: ``date_trunc(s, ts)`` for seconds. With a
-    column there it is a function like any other.
-    """
-
-    def build(arguments: list[exp.Expr]) -> exp.Expr:
-        if arguments and isinstance(arguments[0], exp.Column):
-            return exp.Anonymous(this=name, expressions=arguments)
-        return cast(exp.Expr, DuckDBParser.FUNCTIONS[name](arguments))
-
-    return build
-
-
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-_AS_WRITTEN = ("DATE_ADD",)  # the parser makes an interval of the number in date_add(d, 1)
 # Read like other functions: parsers of their own would drop the bounds among their arguments.
 _QUANTILES = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
-_UNIT_FIRST = ("DATE_DIFF", "DATE_TRUNC", "DATEDIFF", "DATETRUNC")
 
 
 class PrivateDuckDB(DuckDB):
@@ -95,10 +79,17 @@ class PrivateDuckDB(DuckDB):
 
     ORIGINAL_NAME_META_KEY = WRITTEN_NAME
 
+    class Tokenizer(DuckDB.Tokenizer):
+        IDENTIFIERS = ['"', "`"]  # noqa: RUF012
+        KEYWORDS = {  # noqa: RUF012
+            **DuckDB.Tokenizer.KEYWORDS,
+            "FLOAT64": TokenType.DOUBLE,
+        }
+
     class Parser(DuckDBParser):
         FUNCTIONS = {  # noqa: RUF012
-            **{n: make for n, make in DuckDBParser.FUNCTIONS.items() if n not in _AS_WRITTEN},
-            **{name: _unit_first(name) for name in _UNIT_FIRST},
+            **DuckDBParser.FUNCTIONS,
+            **OTHER_WORDS,
         }
 
         FUNCTION_PARSERS = {  # noqa: RUF012
@@ -126,6 +117,24 @@ class PrivateDuckDB(DuckDB):
             clause = PrivacyOptions(expressions=options)
             clause.meta.update(start=start.start, end=self._prev.end)
             return clause
+
+        def _parse_limit(
+            self,
+            this: exp.Expr | None = None,
+            top: bool = False,
+            skip_limit_token: bool = False,
+        ) -> exp.Expr | None:
+            # TOP is a word only before a number: it may be the name of a column as well.
+            number = self._next
+            if not top or number is None or number.token_type != TokenType.NUMBER:
+                return super()._parse_limit(this, top, skip_limit_token)
+            if not self._match_text_seq("TOP"):
+                return None
+            limit = exp.Limit(expression=self._parse_number())
+            if self._match_texts(("PERCENT", "WITH")):
+                self.raise_error("Expected a number of rows alone")
+            limit.meta["top"] = True
+            return limit
 
         def _parse_placeholder(self) -> exp.Expr | None:
             start = self._curr

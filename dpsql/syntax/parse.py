@@ -23,6 +23,7 @@ from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
 from dpsql.syntax.dialect import PrivateDuckDB
+from dpsql.syntax.other_words import settle_quantile_lists
 
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
@@ -146,6 +147,8 @@ def parse(text: str) -> exp.Query:
     _refuse_large(nodes, text)
     _refuse_without_columns(nodes, text)
     _refuse_odd_numbers(nodes, text)
+    _refuse_top_in_unions(nodes, text)
+    settle_quantile_lists(tree)
     write_moments(tree)
     return tree
 
@@ -262,6 +265,19 @@ def _refuse_without_columns(nodes: Sequence[exp.Expr], text: str) -> None:
                 code="syntax_error",
                 place=place_of(text, node.find(exp.Table)),
                 hint="Name columns or aggregates between SELECT and FROM.",
+            )
+
+
+def _refuse_top_in_unions(nodes: Sequence[exp.Expr], text: str) -> None:
+    """Refuse ``SELECT TOP 2 … UNION …``, as a LIMIT there would be that of the union."""
+    for node in nodes:
+        top = isinstance(node, exp.Limit) and node.meta.get("top")
+        if top and node.parent is not None and isinstance(node.parent.parent, exp.SetOperation):
+            raise SQLSyntaxError(
+                "TOP stands in a SELECT that is one side of a UNION",
+                code="syntax_error",
+                place=place_of(text, node),
+                hint="Write brackets around it, (SELECT TOP 3 …) UNION …, or LIMIT at the end.",
             )
 
 

@@ -102,6 +102,8 @@ class Aggregates:
             raise self._not_available(function)
         if isinstance(function, exp.Count):
             return self._count(call)
+        if isinstance(function, exp.ApproxDistinct):  # exact but for the noise
+            return self._count_distinct(call, exp.Distinct(expressions=[function.this]))
         if isinstance(function, exp.CountIf):
             return AggregateKind.COUNT, (self._count_if(call),)
         if isinstance(function, exp.Sum):

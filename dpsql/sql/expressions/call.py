@@ -31,7 +31,7 @@ PER_GROUP = f"{BOUNDS_PREFIX}_per_group"
 WRAPPERS = (exp.Filter, exp.WithinGroup, BoundedAggregate)
 _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
     **{node: NodeArguments("this") for kind in AggregateKind for node in kind.value.nodes},
-    **dict.fromkeys((exp.Sum, exp.Where), NodeArguments("this")),
+    **dict.fromkeys((exp.Sum, exp.Where, exp.ApproxDistinct), NodeArguments("this")),
     exp.Count: NodeArguments("this expressions big_int?"),
     exp.CountIf: NodeArguments("this zero_on_all_null"),
     **dict.fromkeys((exp.Min, exp.Max), NodeArguments("this expressions")),

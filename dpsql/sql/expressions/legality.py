@@ -15,6 +15,7 @@ from dpsql.ir.query import Key
 from dpsql.sql.expressions.enum_order import refuse_enum_order
 from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, written_out
 from dpsql.syntax.dialect import WRITTEN_NAME
+from dpsql.syntax.other_words import INSTEAD
 from dpsql.syntax.parse import MAX_DIGITS, number_too_long, place_of
 from dpsql.syntax.row_nodes import FUNCTION_NAMES, ROW_NODES, is_row_node, nodes_named
 from dpsql.syntax.text import written_name
@@ -200,6 +201,8 @@ def _kind_of(node: exp.Expr) -> str:
 def _near(node: exp.Expr) -> str:
     """Suggest an alternative by the spelling."""
     name = written_name(node) if isinstance(node, exp.Func) else ""
+    if name in INSTEAD:
+        return f"{INSTEAD[name]}."
     close = difflib.get_close_matches(name, FUNCTION_NAMES, n=1, cutoff=_ALIKE)
     if close and close[0] != name:
         return f"Did you mean {close[0]}? docs/sql.md lists the functions of a row."

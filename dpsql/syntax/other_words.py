@@ -1,0 +1,273 @@
+"""Words of other systems that DuckDB lacks, read as the words of DuckDB that mean the same.
+
+    DATEADD(day, 1, ts)           ts + INTERVAL 1 DAY
+    DATE_TRUNC(d, MONTH)          date_trunc('month', d)
+    IFF(a, b, c)                  if(a, b, c)
+
+A word has one reading, whatever system the statement was written for. Those that systems read
+differently are left as they are, to be refused, and ``INSTEAD`` says what to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Final, TypeAlias, cast
+
+from sqlglot import exp
+from sqlglot.parsers.duckdb import DuckDBParser
+
+_Build: TypeAlias = Callable[[list[exp.Expr]], exp.Expr]
+
+_UNITS: Final = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "QUARTER", "YEAR"})
+_FROM_MONDAY: Final = frozenset({"ISOWEEK", "ISO_WEEK"})
+_BARE: Final = _UNITS | _FROM_MONDAY | {"WEEK"}
+"""Units that may stand without quotes. A column of such a name is none there, as in no system."""
+_TWO, _THREE = 2, 3
+
+_WEEKS: Final = (
+    "Write 'week' in quotes and first, date_trunc('week', d): it begins on Monday. Without quotes "
+    "systems begin it on other days; ISOWEEK begins on Monday in all of them"
+)
+_MOVED: Final = "Write d + INTERVAL 1 DAY, with a whole number"
+_WHOLE_UNITS: Final = (
+    "Systems count whole days or midnights between: date_diff('day', a, b) counts midnights"
+)
+_SPREAD: Final = "Write STDDEV for the deviation of a sample, STDDEV_POP for that of all rows"
+INSTEAD: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _WEEKS),
+    **dict.fromkeys(("datediff", "date_diff"), f"{_WEEKS.replace('_trunc', '_diff')}"),
+    **dict.fromkeys(("dateadd", "date_add", "date_sub", "timestampadd"), _MOVED),
+    **dict.fromkeys(("timestamp_add", "timestamp_sub", "datetime_add", "datetime_sub"), _MOVED),
+    **dict.fromkeys(("timestampdiff", "timestamp_diff", "datetime_diff"), _WHOLE_UNITS),
+    "add_months": "Write d + INTERVAL 1 MONTH; systems differ on the last days of months",
+    "std": _SPREAD,
+    "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR)",
+}
+"""What to write instead of a call that is refused, by the name of the function."""
+
+
+def unit_of(node: exp.Expr) -> str | None:
+    """Return the unit of time that a bare word or a text names; None for anything else."""
+    if isinstance(node, exp.Literal):
+        word = str(node.this).upper() if node.is_string else ""
+        return word if word in _UNITS | {"WEEK"} else None
+    return _bare_unit(node)
+
+
+def _bare_unit(node: exp.Expr) -> str | None:
+    if not isinstance(node, exp.Column) or node.table or node.this.args.get("quoted"):
+        return None
+    word = str(node.name).upper()
+    return word if word in _BARE else None
+
+
+def _left(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    """Leave a call as it is, to be refused; what can be a unit is no column in the refusal."""
+    kept = [exp.var(each.name) if _bare_unit(each) else each for each in arguments]
+    return exp.Anonymous(this=name, expressions=kept)
+
+
+def _as_in_duckdb(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    """Build a call with its unit in quotes in front.
+
+    The parser would take a column for the unit of its name: ``date_trunc(s, ts)`` for seconds.
+    """
+    if not arguments or isinstance(arguments[0], exp.Column):
+        return _left(name, arguments)
+    return cast(exp.Expr, DuckDBParser.FUNCTIONS[name](arguments))
+
+
+def _truncated(name: str) -> _Build:
+    """Build a truncation with a bare unit in front or, as in GoogleSQL, behind, but not both."""
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        units = [_bare_unit(each) for each in arguments]
+        match arguments, units:
+            case (_, moment), (str(unit), None):
+                pass
+            case (_, moment), (str(unit), _) if name == "DATETRUNC":
+                pass
+            case (moment, _), (None, str(unit)) if name != "DATETRUNC":
+                pass
+            case _:
+                return _as_in_duckdb(name, arguments)
+        if unit == "WEEK":
+            return _left(name, arguments)
+        return exp.TimestampTrunc(this=moment, unit=_unit(unit))
+
+    return build
+
+
+def _truncated_behind(name: str) -> _Build:
+    """Build a truncation of GoogleSQL's, which has its unit behind the moment."""
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        unit = _bare_unit(arguments[1]) if len(arguments) == _TWO else None
+        if unit is None or unit == "WEEK":
+            return _left(name, arguments)
+        return exp.TimestampTrunc(this=arguments[0], unit=_unit(unit))
+
+    return build
+
+
+def _difference(name: str) -> _Build:
+    """Build a difference: ``(unit, start, end)``, ``(end, start, unit)``, or days of two moments.
+
+    The last unit counts in DATE_DIFF, which is GoogleSQL's, and the first one in DATEDIFF.
+    """
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        units = [_bare_unit(each) for each in arguments]
+        match arguments, units:
+            case (end, start), _:
+                unit = "DAY"
+            case (end, start, _), (_, _, str(unit)) if name == "DATE_DIFF":
+                pass
+            case (_, start, end), (str(unit), _, _):
+                pass
+            case _:
+                return _as_in_duckdb(name, arguments)
+        if unit == "WEEK":
+            return _left(name, arguments)
+        return exp.DateDiff(this=end, expression=start, unit=_unit(unit), date_part_boundary=True)
+
+    return build
+
+
+def _moved(name: str, *, back: bool = False) -> _Build:
+    """Build a sum with an interval: ``(moment, INTERVAL 1 DAY)`` or ``(unit, number, moment)``."""
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        if len(arguments) == _TWO and isinstance(arguments[1], exp.Interval):
+            return _shifted(*arguments, back=back)
+        if len(arguments) == _THREE and not back:
+            unit, (_, number, moment) = unit_of(arguments[0]), arguments
+            negative = isinstance(number, exp.Neg)
+            size = number.this if negative else number
+            if unit is not None and isinstance(size, exp.Literal) and size.is_int:
+                interval = exp.Interval(this=exp.Literal.string(size.this), unit=_unit(unit))
+                return _shifted(moment, interval, back=negative)
+        return _left(name, arguments)
+
+    return build
+
+
+def _shifted(moment: exp.Expr, interval: exp.Expr, *, back: bool) -> exp.Expr:
+    operator = exp.Sub if back else exp.Add
+    return exp.Paren(this=operator(this=exp.Paren(this=moment), expression=interval))
+
+
+def _unit(word: str) -> exp.Expr:
+    return exp.var("WEEK" if word in _FROM_MONDAY else word)
+
+
+def _of(name: str, **builds: Callable[..., exp.Expr]) -> _Build:
+    """Build a call by how many arguments it has: ``two`` takes two. Others are left as they are."""
+    by_number = {_NUMBERS[word]: build for word, build in builds.items()}
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        found = by_number.get(len(arguments))
+        return _left(name, arguments) if found is None else found(*arguments)
+
+    return build
+
+
+_NUMBERS: Final = {"one": 1, "two": 2, "three": 3}
+
+
+def _null_test(value: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=exp.Is(this=exp.Paren(this=value), expression=exp.null()))
+
+
+def _divided(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
+    """Divide where the divisor is not 0, which DuckDB's ``/`` does over other values as well."""
+    nonzero = exp.Nullif(this=divisor, expression=exp.Literal.number(0))
+    return exp.Paren(this=exp.Div(this=exp.Paren(this=dividend), expression=nonzero))
+
+
+def _quantile(value: exp.Expr, fraction: exp.Expr, _: object = None) -> exp.Expr:
+    return exp.ApproxQuantile(this=value, quantile=fraction)
+
+
+def _date(value: exp.Expr) -> exp.Expr:
+    return exp.cast(value, exp.DType.DATE)
+
+
+def _date_of_parts(year: exp.Expr, month: exp.Expr, day: exp.Expr) -> exp.Expr:
+    return exp.DateFromParts(year=year, month=month, day=day)
+
+
+def _choice(test: exp.Expr, true: exp.Expr, false: exp.Expr) -> exp.Expr:
+    return exp.If(this=test, true=true, false=false)
+
+
+def _choice_by_null(value: exp.Expr, other: exp.Expr, null: exp.Expr) -> exp.Expr:
+    return _choice(_null_test(value), null, other)
+
+
+def _filled(value: exp.Expr, other: exp.Expr) -> exp.Expr:
+    return exp.Coalesce(this=value, expressions=[other])
+
+
+def _called(kind: type[exp.Expr]) -> Callable[[exp.Expr], exp.Expr]:
+    return lambda value: kind(this=value)
+
+
+OTHER_WORDS: Final[Mapping[str, _Build]] = {
+    **{name: _truncated(name) for name in ("DATE_TRUNC", "DATETRUNC")},
+    **{name: _truncated_behind(name) for name in ("TIMESTAMP_TRUNC", "DATETIME_TRUNC")},
+    **{name: _difference(name) for name in ("DATE_DIFF", "DATEDIFF")},
+    **{name: partial(_left, name) for name in ("TIMESTAMP_DIFF", "TIMESTAMPDIFF", "DATETIME_DIFF")},
+    **{
+        name: _moved(name)
+        for name in ("DATE_ADD", "DATEADD", "TIMESTAMPADD", "TIMESTAMP_ADD", "DATETIME_ADD")
+    },
+    **{name: _moved(name, back=True) for name in ("DATE_SUB", "TIMESTAMP_SUB", "DATETIME_SUB")},
+    "DATE": _of("DATE", one=_date, three=_date_of_parts),
+    "TIMESTAMP": _of("TIMESTAMP", one=lambda value: exp.cast(value, exp.DType.TIMESTAMP)),
+    "EOMONTH": _of("EOMONTH", one=_called(exp.LastDay)),
+    "IFF": _of("IFF", three=_choice),
+    "ISNULL": _of("ISNULL", one=_null_test, two=_filled),
+    "NVL2": _of("NVL2", three=_choice_by_null),
+    "ZEROIFNULL": _of("ZEROIFNULL", one=lambda value: _filled(value, exp.Literal.number(0))),
+    "SAFE_DIVIDE": _of("SAFE_DIVIDE", two=_divided),
+    "VAR": _of("VAR", one=_called(exp.Variance)),
+    "VARP": _of("VARP", one=_called(exp.VariancePop)),
+    "STDEVP": _of("STDEVP", one=_called(exp.StddevPop)),
+    "NDV": _of("NDV", one=_called(exp.ApproxDistinct)),
+    "APPROX_MEDIAN": _of("APPROX_MEDIAN", one=_called(exp.Median)),
+    **{
+        name: _of(name, two=_quantile, three=_quantile)
+        for name in ("APPROX_PERCENTILE", "PERCENTILE_APPROX")
+    },
+}
+"""Builders of calls by the name of the function, in upper case."""
+
+
+def settle_quantile_lists(tree: exp.Expr) -> None:
+    """Read one of a list of quantiles as that quantile; ``tree`` is changed.
+
+    ``APPROX_QUANTILES(x, 4)[OFFSET(1)]`` is the first of the three that divide rows in four.
+    """
+    for bracket in list(tree.find_all(exp.Bracket)):
+        listed = bracket.this
+        match bracket.expressions:
+            case [exp.Anonymous(expressions=[place])] if isinstance(listed, exp.ApproxQuantiles):
+                first = _FIRST.get(str(bracket.expressions[0].name).upper())
+                parts, number = _whole(listed.expression), _whole(place)
+            case _:
+                continue
+        if first is None or parts is None or number is None or not parts or 10**6 % parts:
+            continue
+        if first <= number <= parts + first:
+            fraction = exp.Literal.number(str(Decimal(number - first) / parts))
+            bracket.replace(exp.ApproxQuantile(this=listed.this, quantile=fraction))
+
+
+_FIRST: Final = {"OFFSET": 0, "ORDINAL": 1}
+
+
+def _whole(node: exp.Expr | None) -> int | None:
+    return int(node.this) if isinstance(node, exp.Literal) and node.is_int else None

@@ -1,0 +1,122 @@
+"""Words of other systems mean one thing, or are refused with the word to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from helpers.failures import fails_with
+from helpers.support import connect
+
+import dpsql
+from dpsql.syntax.parse import parse
+from dpsql.syntax.text import to_sql
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    with connect(tmp_path_factory.mktemp("words")) as found:
+        yield found
+
+
+SAME = [
+    ("SELECT VAR(n), VARP(n), STDEVP(n) FROM visits",
+     "SELECT VAR_SAMP(n), VAR_POP(n), STDDEV_POP(n) FROM visits"),
+    ("SELECT APPROX_COUNT_DISTINCT(s), approx_distinct(k) FROM visits",
+     "SELECT COUNT(DISTINCT s), COUNT(DISTINCT k) FROM visits"),
+    ("SELECT NDV(s, contribution_bounds_per_group => (0, 3)) FROM visits",
+     "SELECT COUNT(DISTINCT s, contribution_bounds_per_group => (0, 3)) FROM visits"),
+    ("SELECT ndv(uid) FROM visits", "SELECT COUNT(DISTINCT uid) FROM visits"),
+    ("SELECT APPROX_QUANTILES(n, 4)[OFFSET(1)], APPROX_QUANTILES(n, 100)[ORDINAL(91)] FROM visits",
+     "SELECT QUANTILE(n, 0.25), QUANTILE(n, 0.9) FROM visits"),
+    ("SELECT percentile_approx(n, 0.5), approx_percentile(n, 0.9, 100), approx_quantile(n, 0.1) "
+     "FROM visits",
+     "SELECT QUANTILE(n, 0.5), QUANTILE(n, 0.9), QUANTILE(n, 0.1) FROM visits"),
+    ("SELECT APPROX_MEDIAN(n) FROM visits", "SELECT MEDIAN(n) FROM visits"),
+    ("SELECT COUNTIF(n > 3) FROM visits", "SELECT COUNT_IF(n > 3) FROM visits"),
+    ("SELECT TOP 3 s, COUNT(*) AS c FROM visits GROUP BY s ORDER BY c DESC",
+     "SELECT s, COUNT(*) AS c FROM visits GROUP BY s ORDER BY c DESC LIMIT 3"),
+    ("SELECT DISTINCT TOP 3 s FROM visits", "SELECT DISTINCT s FROM visits LIMIT 3"),
+    ("SELECT `c`, COUNT(*) FROM `visits` GROUP BY `c`",
+     "SELECT c, COUNT(*) FROM visits GROUP BY c"),
+    ("SELECT c, SUM(IFF(n > 3, 1, 0)) FROM visits WHERE DATEDIFF(day, d, ts) < 9 GROUP BY c",
+     "SELECT c, SUM(IF(n > 3, 1, 0)) FROM visits WHERE date_diff('day', d, ts) < 9 GROUP BY c"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "duckdb"), SAME)
+def test_words_of_others_ask_the_same_question(
+    connection: dpsql.Connection, asked: str, duckdb: str
+) -> None:
+    first = connection.sql(asked)
+    again = connection.sql(duckdb)
+    assert not first.cost.stored
+    assert again.cost.stored
+    assert again.fetchall() == first.fetchall()
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("DATE_TRUNC(d, WEEK) = d", "'week'"),
+        ("DATETRUNC(week, d) = d", "'week'"),
+        ("DATE_TRUNC(day, MONTH) = d", "date_trunc('week', d)"),
+        ("DATEDIFF(week, d, ts) = 1", "date_diff('week', d)"),
+        ("TIMESTAMP_DIFF(ts, ts, DAY) = 1", "midnights"),
+        ("TIMESTAMPDIFF(DAY, ts, ts) = 1", "midnights"),
+        ("DATEADD(day, k, d) = d", "INTERVAL 1 DAY"),
+        ("ADD_MONTHS(d, 1) = d", "INTERVAL 1 MONTH"),
+        ("STD(n) = 1", "STDDEV_POP"),
+        ("DATETIME(ts) = ts", "CAST(x AS TIMESTAMP)"),
+    ],
+)
+def test_what_systems_read_differently_is_refused_with_the_words_to_write(
+    connection: dpsql.Connection, condition: str, told: str
+) -> None:
+    with fails_with("expression_not_allowed") as refused:
+        connection.sql(f"SELECT COUNT(*) FROM visits WHERE {condition}")
+    assert told in str(refused.value.hint)
+    assert refused.value.place is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT TOP 10 PERCENT s, COUNT(*) FROM visits GROUP BY s",
+        "SELECT TOP 3 WITH TIES s, COUNT(*) FROM visits GROUP BY s",
+        "SELECT TOP 3 s, COUNT(*) FROM visits GROUP BY s LIMIT 2",
+        "SELECT TOP s, COUNT(*) FROM visits GROUP BY s",
+        "SELECT `s, COUNT(*) FROM visits",
+        "SELECT APPROX_QUANTILES(n, 4) FROM visits",
+        "SELECT APPROX_QUANTILES(n, 3)[OFFSET(1)] FROM visits",
+        "SELECT APPROX_QUANTILES(n, 4)[OFFSET(5)] FROM visits",
+        "SELECT APPROX_QUANTILES(n, 4)[1] FROM visits",
+        "SELECT APPROX_COUNT_DISTINCT(s, 0.01) FROM visits",
+    ],
+)
+def test_other_forms_are_refused(connection: dpsql.Connection, text: str) -> None:
+    with pytest.raises(dpsql.Error):
+        connection.sql(text)
+
+
+def test_top_is_a_name_where_no_number_follows() -> None:
+    assert to_sql(parse("SELECT top FROM t AS top")) == 'SELECT "top" FROM "t" AS "top"'
+
+
+def test_top_in_a_union_is_that_of_its_own_select() -> None:
+    union = "SELECT a FROM t UNION ALL (SELECT b FROM u ORDER BY b LIMIT 2) LIMIT 5"
+    with_top = "SELECT a FROM t UNION ALL (SELECT TOP 2 b FROM u ORDER BY b) LIMIT 5"
+    assert to_sql(parse(with_top)) == to_sql(parse(union))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT TOP 2 s FROM t UNION ALL SELECT s FROM t",
+        "SELECT s FROM t UNION SELECT TOP 2 s FROM t",
+    ],
+)
+def test_top_without_brackets_in_a_union_is_refused(text: str) -> None:
+    with fails_with("syntax_error") as refused:
+        parse(text)
+    assert "brackets" in str(refused.value.hint)
