@@ -110,29 +110,6 @@ def _day_of_week(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return exp.DayOfWeek(this=node.expressions[0]) if len(node.expressions) == 1 else None
 
 
-def _date(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write DATE(t) as a cast."""
-    return exp.cast(node.this, exp.DType.DATE) if node.this and _given(node, "this") else None
-
-
-def _shifted(kind: type[exp.Expr]) -> _Make:
-    """Write date_add(t, INTERVAL …) and dateadd(day, 7, t) as a sum."""
-
-    def make(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-        match node.expressions:
-            case [moment, exp.Interval() as length]:
-                return exp.Paren(this=kind(this=moment, expression=length))
-            case [part, count, moment] if kind is exp.Add:
-                unit, whole = _word(part), _whole(count)
-                if unit is None or whole is None:
-                    return None
-                sign = exp.Sub if whole < 0 else exp.Add
-                return exp.Paren(this=sign(this=moment, expression=_interval(abs(whole), unit)))
-        return None
-
-    return make
-
-
 def _interval(count: int, unit: str) -> exp.Expr:
     return exp.Interval(this=exp.Literal.string(str(count)), unit=exp.var(unit.upper()))
 
@@ -350,14 +327,10 @@ _BY_NAME: Final[Mapping[str, _Make]] = {
     "date_part": _part,
     "datepart": _part,
     "weekday": _day_of_week,
-    "date_add": _shifted(exp.Add),
-    "dateadd": _shifted(exp.Add),
-    "date_sub": _shifted(exp.Sub),
     "timezone": _at_zone,
     "prefix": _prefixed,
 }
 _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
-    exp.Date: _date,
     exp.Interval: _plain_interval,
     exp.AtTimeZone: _at_zone,
     exp.EQ: _compared,
