@@ -1,4 +1,4 @@
-"""Words of other systems that DuckDB lacks, read as the words of DuckDB that mean the same.
+"""Words of other systems that DuckDB lacks, read as words of DuckDB with the same meaning.
 
     DATEADD(day, 1, ts)           ts + INTERVAL 1 DAY
     DATE_TRUNC(d, MONTH)          date_trunc('month', d)
