@@ -72,32 +72,6 @@ def estimate_range(
     return _ESTIMATES[aggregate.kind](lattices, parts)
 
 
-def is_quotient(aggregate: Aggregate) -> bool:
-    """Tell whether an aggregate is a sum over a number, which :func:`joint_average` places."""
-    return aggregate.kind is AggregateKind.AVG
-
-
-def joint_average(
-    lattice: Lattice | None, parts: Sequence[FloatArray], margins: Sequence[float]
-) -> PlausibleRange:
-    """Compute the averages that a noisy sum and a noisy number may stand for, taken together.
-
-    ``margins`` bound the independent Gaussian noise on each with the confidence of the range, in
-    the units of the answer. Then Σ - a n of the true average a has the noise of both, of margin
-    sqrt(s² + a² m²): the range has all a for which it is no larger (Fieller 1954). Where the
-    number may be 0, that is all averages. With margins of noise on integers, far above 1.
-    """
-    (total, number), (sum_margin, number_margin) = parts, margins
-    known = number > number_margin
-    spread = (total * number_margin) ** 2 + (number * sum_margin) ** 2
-    root = np.sqrt(np.maximum(spread - (sum_margin * number_margin) ** 2, 0.0))
-    divisor = np.where(known, number**2 - number_margin**2, 1.0)
-    center = _given(lattice)
-    low = np.where(known, (total * number - root) / divisor, -np.inf) + _middle(center)
-    high = np.where(known, (total * number + root) / divisor, np.inf) + _middle(center)
-    return PlausibleRange(low, high).clip(center.lower, center.upper)
-
-
 # -- the formulas: each takes the lattices and the ranges of an aggregate's parts --------------
 
 Lattices = Sequence[Lattice | None]

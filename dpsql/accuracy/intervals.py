@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsql.accuracy.chosen import ChosenNoise
-from dpsql.accuracy.estimates import FloatArray, is_quotient
+from dpsql.accuracy.estimates import FloatArray
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
-from dpsql.ir.measures import Aggregate, MeasureKind
+from dpsql.ir.measures import Aggregate, AggregateKind, MeasureKind
 from dpsql.ir.plan import BlockPlan
 
 
@@ -132,18 +132,19 @@ def interval_given_choice(
 def allows_for_cut(plan: BlockPlan, index: int) -> bool:
     """Tell whether intervals of an aggregate allow for rows beyond a number that was drawn.
 
-    Those of counts of rows and of sums of one sign, which lack them, and of averages, which drift.
+    Those of counts of rows and of sums of one sign, which lack them, and of averages and spreads,
+    which drift.
     """
     aggregate = plan.block.aggregates[index]
     if not plan.weight_cut or aggregate.quantile is not None:
         return False
-    if is_quotient(aggregate):
+    if aggregate.kind.composed:
         return True
     measure = plan.measures[aggregate.measures[0]].measure
     summed = plan.block.sums_alone and measure.kind is MeasureKind.SUM
     if summed and measure.per_group is None and measure.lattice is not None:
         return measure.lattice.low >= 0  # else what is cut may lie on both sides
-    return measure.kind in _OF_ROWS and not aggregate.kind.composed
+    return measure.kind in _OF_ROWS
 
 
 def supposedly_cut(
@@ -173,30 +174,34 @@ def with_drift(
     number: FloatArray,
     total: float | None,
 ) -> Interval:
-    """Widen intervals of averages by how far these supposedly are from those of all rows.
+    """Widen intervals of averages and spreads by their supposed distance from those of all rows.
 
     Each group lacks rows in proportion to its ``number`` of values, of a ``total`` of them, as
-    :func:`supposedly_cut` says, and the average of these rows differs by a tenth of half the range.
-    Averages are within the bounds of values all the same.
+    :func:`supposedly_cut` says. The average of these rows differs by a tenth of half the range, and
+    their variance by a tenth of its square. All are within what the bounds of values allow.
     """
     lattice = plan.measures[plan.block.aggregates[index].measures[0]].measure.lattice
     if not allows_for_cut(plan, index) or not total or lattice is None:
         return interval
     cut = _rows_beyond(plan, released) / max(total, 1.0)  # of each row that counts
-    drift = _DRIFT * (lattice.upper - lattice.lower) / 2 * cut / (1 + cut)
-    low, high = interval.low - drift, interval.high + drift
-    return Interval(np.clip(low, lattice.lower, None), np.clip(high, None, lattice.upper))
+    kind, half = plan.block.aggregates[index].kind, (lattice.upper - lattice.lower) / 2
+    average = kind is AggregateKind.AVG
+    least, most = (lattice.lower, lattice.upper) if average else (0.0, half**2)
+    drift = _DRIFT * (half if average else half**2) * cut / (1 + cut)
+    power = 2 if kind in (AggregateKind.STDDEV_POP, AggregateKind.STDDEV_SAMP) else 1
+    low, high = interval.low**power, interval.high**power
+    low, high = np.maximum(low - drift, least), np.minimum(high + drift, np.maximum(high, most))
+    return Interval(low ** (1 / power), high ** (1 / power))
 
 
 def total_counted(aggregate: Aggregate, columns: Sequence[FloatArray]) -> float:
     """Add up the positive values of all groups that came out: of averages, the numbers of values.
 
-    ``columns`` are those of ``Block.interval_columns``. It is 0 of other aggregates of several
-    measures, and of quantiles.
+    ``columns`` are those of ``Block.interval_columns``. It is 0 of quantiles.
     """
-    if aggregate.quantile is not None or (aggregate.kind.composed and not is_quotient(aggregate)):
+    if aggregate.quantile is not None:
         return 0.0
-    return float(np.maximum(columns[1 if is_quotient(aggregate) else 0], 0.0).sum())
+    return float(np.maximum(columns[1 if aggregate.kind.composed else 0], 0.0).sum())
 
 
 def _rows_beyond(plan: BlockPlan, released: int) -> float:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -20,8 +21,6 @@ from dpsql.accuracy.estimates import (
     FloatArray,
     PlausibleRange,
     estimate_range,
-    is_quotient,
-    joint_average,
 )
 from dpsql.accuracy.intervals import (
     Interval,
@@ -33,6 +32,7 @@ from dpsql.accuracy.intervals import (
     with_drift,
     with_rounding,
 )
+from dpsql.accuracy.joint import joint_range
 from dpsql.accuracy.wording import (
     Part,
     ShownAggregate,
@@ -190,30 +190,33 @@ class ReleaseKind(ABC):
             given = interval_given_choice(self.plan, chosen, measure, values, left_out)
             return Interval(given.low, given.high + above)
         low, high = np.full_like(columns[0], np.nan), np.full_like(columns[0], np.nan)
-        number, whole = len(aggregate.measures), self.plan.is_whole(aggregate)
+        number = len(aggregate.measures)
         measures = [one.measure for one in self.plan.measures]
         measured = columns if len(columns) == number else columns[-1 - number : -1]
         for way, rows in self.ways(columns):
-            if is_quotient(aggregate) and self.large_gaussian(aggregate, way):
-                noisy = [column[rows] for column in measured]
-                reaches = [
-                    self.margin(released, m, whole, confidence, way) for m in aggregate.measures
-                ]
-                lattice = measures[aggregate.measures[0]].lattice
-                found = joint_average(lattice, noisy, reaches)
-                low[rows], high[rows] = found.low, found.high
-                continue
+            noisy = [column[rows] for column in measured]
             parts = [
-                PlausibleRange.around(column[rows], self.margin(released, m, whole, each, way))
-                for column, m in zip(measured, aggregate.measures, strict=True)
+                PlausibleRange.around(one, margin)
+                for one, margin in zip(
+                    noisy, self._margins(released, index, way, each), strict=True
+                )
             ]
             found = estimate_range(aggregate, measures, parts) if len(parts) > 1 else parts[0]
+            if aggregate.kind.composed and self.large_gaussian(aggregate, way):
+                margins = partial(self._margins, released, index, way)
+                found = joint_range(aggregate, measures, noisy, margins, confidence, found)
             low[rows], high[rows] = found.low, found.high
         if not aggregate.kind.composed:
             low, high = np.minimum(low, columns[0]), np.maximum(high, columns[0])
-        if is_quotient(aggregate):
+        if aggregate.kind.composed:
             return with_drift(self.plan, released, index, Interval(low, high), measured[1], total)
         return Interval(low, high + above)
+
+    def _margins(self, released: int, index: int, way: int, confidence: float) -> Sequence[float]:
+        """Compute half the intervals' widths of an aggregate's measures, each by itself."""
+        aggregate = self.plan.block.aggregates[index]
+        whole = self.plan.is_whole(aggregate)
+        return [self.margin(released, m, whole, confidence, way) for m in aggregate.measures]
 
     def large_gaussian(self, aggregate: Aggregate, way: int) -> bool:
         """Tell whether the noise of all measures is Gaussian, and large beside their steps."""

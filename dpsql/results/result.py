@@ -207,9 +207,9 @@ class Result(ReadableAnswer):
         threshold on a noisy score, this is before the threshold: of the groups close to it, those
         with large noise come out. Of rows that ORDER BY a noisy value LIMIT k chose, at least such
         a part holds on average, given that they were chosen: their intervals reach further down
-        than up. Where a number of rows per unit was drawn, those of counts, sums and averages also
-        reach as far as the rows that it supposedly cuts. Columns computed from several released
-        values have none.
+        than up. Where a number of rows per unit was drawn, those of counts, sums, averages and
+        spreads also reach as far as the rows that it supposedly cuts. Columns computed from several
+        released values have none.
         Raises ``ParameterError`` unless 0 < confidence < 1.
         """
         confidence = check_confidence(confidence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 from helpers.laws import log_pmf, lower_bound, tail, upper_bound
 
 import dpsql
-from dpsql.accuracy.estimates import PlausibleRange, estimate_range, joint_average
+from dpsql.accuracy.estimates import PlausibleRange, estimate_range
+from dpsql.accuracy.joint import joint_average, joint_range
 from dpsql.errors import ParameterError
 from dpsql.ir.measures import Aggregate, AggregateKind, Lattice, Measure, MeasureKind
 from dpsql.kinds.registry import release_kind
@@ -90,8 +92,52 @@ def test_an_average_is_placed_by_the_noise_of_sum_and_number_together() -> None:
     assert np.all((found.high - found.low)[:2] < (rectangle.high - rectangle.low)[:2])
 
 
+@pytest.mark.parametrize("percent", [80, 95])
+@pytest.mark.parametrize("number", [25, 120, 400, 5000])
+@pytest.mark.parametrize(("mean", "deviation"), [(0.0, 1.15), (1.0, 0.4), (0.5, 0.0), (1.7, 0.7)])
+@pytest.mark.parametrize("noises", [(20.0, 10.0, 20.0), (9.0, 9.0, 150.0), (90.0, 5.0, 9.0)])
+def test_a_spread_is_placed_by_the_noise_of_all_its_parts_together(
+    percent: int, number: int, mean: float, deviation: float, noises: tuple[float, float, float]
+) -> None:
+    """Whatever the number of values is, and whichever part has the most noise.
+
+    Intervals of many values are narrower than by parts.
+    """
+    confidence = percent / 100
+    lattice, squares = (
+        Lattice(-2.0, 2.0, 1.0, -2, 2, 1, False),
+        Lattice(0.0, 4.0, 1.0, 0, 4, 1, False),
+    )
+    kinds = (MeasureKind.CENTERED_SUM, MeasureKind.NUMBERS, MeasureKind.CENTERED_SQUARES)
+    lattices = (lattice, None, squares)
+    measures = [Measure(kind, lattice=of) for kind, of in zip(kinds, lattices, strict=True)]
+    sums = (number * mean, number, number * (deviation**2 + mean**2 - 2.0))
+    rng = np.random.default_rng(number + percent)
+    tries = 10_000
+    noisy = [s + rng.normal(0.0, noise, tries) for s, noise in zip(sums, noises, strict=True)]
+
+    def margins(level: float) -> list[float]:
+        return [-statistics.NormalDist().inv_cdf((1 - level) / 2) * noise for noise in noises]
+
+    for kind in (AggregateKind.VAR_POP, AggregateKind.STDDEV_SAMP):
+        spread = Aggregate(kind, (0, 1, 2), "spread(x)")
+        each = margins(1 - (1 - confidence) / 3)
+        parts = [PlausibleRange.around(n, m) for n, m in zip(noisy, each, strict=True)]
+        apart = estimate_range(spread, measures, parts)
+        found = joint_range(spread, measures, noisy, margins, confidence, apart)
+        shown = estimate_range(spread, measures, [PlausibleRange(n, n) for n in noisy]).low
+        assert np.all((found.low <= shown + 1e-9) & (shown <= found.high + 1e-9))
+        sample = kind is AggregateKind.STDDEV_SAMP
+        true = deviation * math.sqrt(number / (number - 1)) if sample else deviation**2
+        held = (found.low <= true + 1e-12) & (true <= found.high + 1e-12)
+        assert np.mean(held) >= confidence - 5 * math.sqrt(confidence * (1 - confidence) / tries)
+        if number == 5000:
+            narrow = np.mean(found.high - found.low) / np.mean(apart.high - apart.low)
+            assert narrow < 0.95
+
+
 @pytest.mark.parametrize("composition", list(Composition))
-def test_averages_drift_whatever_the_noise_and_within_the_bounds_of_values(
+def test_averages_and_spreads_drift_whatever_the_noise_within_the_bounds_of_values(
     composition: Composition, tmp_path: Path
 ) -> None:
     """By as much if they are of a few groups of the answer alone, as LIMIT may show."""
@@ -99,20 +145,26 @@ def test_averages_drift_whatever_the_noise_and_within_the_bounds_of_values(
     engine.register("visits", data())
     policy = replace(POLICY, accounts={"ana": AccountPolicy("ana", 900.0, 0.1, composition)})
     with dpsql.connect(engine, policy, tmp_path / "budget.db", "ana") as con:
-        asked = f"SELECT place, AVG(x) v {DECLARED}"
+        asked = f"SELECT place, AVG(x) v, STDDEV_POP(x) w {DECLARED}"
         result = con.sql(asked, max_rows_contributed="auto", max_groups_contributed=2, epsilon=5.0)
     noise = result._noise
     (plan,), (released,), (totals,) = noise.plans, noise.released, noise.totals
     assert plan.weight_cut > 0
     assert "Intervals reach further" in result.summary()
     kind, none = release_kind(plan), release_kind(replace(plan, weight_cut=0.0))
-    columns = [np.array([-20.0, 0.0, 30.0]), np.array([120.0, 150.0, 90.0])]
-    wide, plain = (k.interval(released, 0, columns, 0.95, None, totals[0]) for k in (kind, none))
-    assert np.all(wide.high >= plain.high)
-    assert np.any(wide.high > plain.high)
-    assert np.all((wide.low >= -1) & (wide.high <= 4))
-    few = kind.interval(released, 0, [column[:1] for column in columns], 0.95, None, totals[0])
-    assert few.high[0] == wide.high[0]
+    measured = [np.array([-20.0, 0.0, 30.0]), np.array([120.0, 150.0, 90.0])]
+    squares = np.array([-90.0, 40.0, -150.0])
+    for index, columns, ends in ((0, measured, (-1, 4)), (1, [*measured, squares], (0, 2.5))):
+        total = totals[index]
+        wide, plain = (
+            k.interval(released, index, columns, 0.95, None, total) for k in (kind, none)
+        )
+        assert np.all((wide.high >= plain.high) & (wide.low <= plain.low))
+        assert np.any(wide.high > plain.high)
+        assert np.all((wide.low >= ends[0]) & (wide.high <= ends[1]))
+        alone = [column[:1] for column in columns]
+        few = kind.interval(released, index, alone, 0.95, None, total)
+        assert few.high[0] == wide.high[0]
 
 
 # -- measured ---------------------------------------------------------------------------------
