@@ -115,8 +115,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "rows.",
         "several_statements": "More than one statement in a text.",
         "statement_not_allowed": "Something other than a query inside a query.",
-        "subquery_over_private_rows": "A condition on private rows that looks at other private "
-        "rows.",
+        "subquery_over_private_rows": "A condition on private rows that depends on a number or "
+        "on groups computed of other private rows.",
         "table_form_not_allowed": "A private table with a sample, a pivot or a version.",
         "table_function": "A function in FROM that could read files, catalogs or settings.",
         "tail_too_large": "Constants, or columns repeated in each other, that take more memory or "

@@ -225,7 +225,7 @@ answers: select k, count(*) from visits group by rollup(k)
 answers: select k, count(*) from visits group by grouping sets ((k), ())
 answers: select k, count(*) from visits where k in (select k from shops) group by k
 subquery_over_private_rows: select k, count(*) from visits where k = (select max(k) from shops) group by k
-subquery_over_private_rows: select k, count(*) from visits where exists (select 1 from visits v where v.k = 1) group by k
+join_needs_unit: select k, count(*) from visits where exists (select 1 from visits v where v.k = 1) group by k
 subquery_over_private_rows: select k, (select count(*) from visits v2 where v2.k = shops.k) from shops
 subquery_over_private_rows: select name, n from shops, lateral (select count(*) n from visits where visits.k = shops.k) q
 answers: select count(*) from visits where k = any([1])
@@ -278,9 +278,25 @@ groups_by_unit: select u, count(*) from (select uid as u from visits) group by u
 groups_by_unit: select u, count(*) from (select uid * 2 as u from visits) group by u
 groups_by_unit: select b.uid, count(*) from visits a join visits b on a.uid = b.uid group by 1
 groups_by_unit: select m, count(*) from (select max(uid) m from visits group by uid) group by m
-subquery_over_private_rows: select count(*) from visits where k in (select k from visits where uid = 3)
-subquery_over_private_rows: select count(*) from visits where exists (select 1 from visits where s = 'target')
-subquery_over_private_rows: select count(*) from visits v where not exists (select 1 from mails where mails.k = v.k)
+join_needs_unit: select count(*) from visits where k in (select k from visits where uid = 3)
+join_needs_unit: select count(*) from visits where exists (select 1 from visits where s = 'target')
+join_units_differ: select count(*) from visits v where not exists (select 1 from mails where mails.k = v.k)
+join_needs_unit: select count(*) from visits where uid in (select k from visits)
+join_needs_unit: select count(*) from visits where uid + 0 in (select uid from visits)
+join_needs_unit: select count(*) from visits where uid in (select uid + 0 from visits)
+join_needs_unit: select count(*) from visits v where exists (select 1 from visits w where w.uid = v.uid or true)
+join_needs_unit: select count(*) from visits where k > 1 or uid not in (select n from visits)
+join_needs_unit: select k in (select k from visits) as p, count(*) from visits group by 1
+join_needs_unit: select count(*) filter (where k in (select k from visits)) from visits
+join_needs_unit: select count(*) from (select uid, exists (select 1 from visits where k = 1) as p from visits) where p
+join_needs_unit: select count(*) from visits where (k, n) in (select k, n from visits)
+join_keeps_public: select count(*) from visits join (select * from shops where k in (select k from visits)) s using (k)
+join_keeps_public: select count(*) from visits join (select k, k in (select k from visits) as p from shops) s using (k) where p
+subquery_over_private_rows: select count(*) from visits where k in (select k from visits group by k)
+clause_not_allowed: select count(*) from visits where uid in (select uid from visits order by n limit 1)
+subquery_over_private_rows: select count(*) from visits where k in (select k, n from shops)
+groups_by_unit: select uid in (select uid from shops) as p, count(*) from visits group by 1
+answers: select count(*) from visits where uid in (select uid from visits where k = 1) or k = 2
 unknown_table: select count(*) from visits where k in (select s.k from shops s, secret)
 expression_not_allowed: select count(*) from visits where k in (select k from shops where random() < 0.5)
 answers: select count(*) from visits where k in (select k from range(3) t(k))
@@ -501,8 +517,8 @@ join_needs_unit: select count(*) from visits a anti join shops s on a.uid = a.bi
 join_needs_unit: select count(*) from visits a join shops s on not (a.uid <> a.big) join visits b on b.uid = a.big
 join_needs_unit: select count(*) from visits a join shops s on a.uid = a.x join visits b on b.uid = a.x
 text_compared: select count(*) from visits a join shops s on a.uid = a.big::varchar join visits b on b.uid = a.big
-subquery_over_private_rows: select count(*) from visits a join visits b on a.uid = b.uid and a.k in (select k from mails)
-subquery_over_private_rows: select count(*) from visits a join visits b on a.uid = b.uid and exists (select 1 from visits c where c.k = a.k)
+join_units_differ: select count(*) from visits a join visits b on a.uid = b.uid and a.k in (select k from mails)
+join_needs_unit: select count(*) from visits a join visits b on a.uid = b.uid and exists (select 1 from visits c where c.k = a.k)
 unknown_table: select count(*) from visits a join shops s on exists (select 1 from secret)
 subquery_over_private_rows: select count(*) from visits a left join shops s on a.k in (select k from shops)
 answers: select count(*) from visits a join shops s on a.k = s.k and a.n in (select size from shops)

@@ -124,3 +124,36 @@ SELECT h.lo, count(v.n) FROM range(-4, 20, 4) AS h(lo) LEFT JOIN visits v ON v.n
 SELECT generate_series AS d, count(v.uid) FROM generate_series(6, 2, -2) LEFT JOIN visits v ON v.k = generate_series GROUP BY d ORDER BY d
 SELECT v.k, count(*) FROM visits v JOIN range(2, 5) r ON v.k = r GROUP BY v.k ORDER BY v.k
 SELECT v.k, count(*) FROM visits v WHERE v.k IN (SELECT range FROM range(2, 5)) GROUP BY v.k ORDER BY v.k
+SELECT k, count(*) FROM visits WHERE uid IN (SELECT uid FROM people WHERE age > 30) GROUP BY k ORDER BY k
+SELECT city, count(*) FROM people WHERE uid NOT IN (SELECT uid FROM visits WHERE n > 15) GROUP BY city ORDER BY city
+SELECT city, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.uid = p.uid AND v.n > p.age - 25) GROUP BY city ORDER BY city
+SELECT city, count(*) FROM people p WHERE NOT EXISTS (FROM orders o WHERE p.uid = o.uid AND o.price > 20) GROUP BY city ORDER BY city
+SELECT city, count(*) FROM people WHERE uid IN (SELECT uid FROM visits GROUP BY uid HAVING count(*) > 9) OR age > 60 GROUP BY city ORDER BY city
+SELECT city, count(*) FROM people WHERE uid IN (SELECT uid FROM orders UNION SELECT uid FROM logins WHERE k = 3) GROUP BY city ORDER BY city
+SELECT city, count(*) FROM people WHERE age > 30 AND (uid NOT IN (SELECT uid FROM orders) OR city = 'town1') GROUP BY city ORDER BY city
+SELECT uid IN (SELECT uid FROM orders) AS bought, count(*) FROM people GROUP BY 1 ORDER BY 1
+SELECT uid IN (SELECT uid FROM orders), EXISTS (FROM logins l WHERE l.uid = p.uid), count(*) FROM people p GROUP BY ALL ORDER BY ALL
+SELECT CASE WHEN uid IN (SELECT uid FROM orders) THEN 'b' ELSE city END AS c, count(*) FROM people GROUP BY CASE WHEN uid IN (SELECT uid FROM orders) THEN 'b' ELSE city END ORDER BY 1
+SELECT city, count(*) FILTER (WHERE uid IN (SELECT uid FROM orders)) AS n, sum(CASE WHEN uid NOT IN (SELECT uid FROM visits) THEN age END) AS s FROM people GROUP BY city ORDER BY city
+SELECT city, seen, count(*) FROM (SELECT city, EXISTS (FROM visits v WHERE v.uid = p.uid AND v.k = 2) AS seen FROM people p) GROUP BY ALL ORDER BY ALL
+SELECT n, count(*) FROM (SELECT uid, count(*) AS n FROM visits WHERE uid IN (SELECT uid FROM people) OR k = 1 GROUP BY uid) GROUP BY n ORDER BY n
+SELECT k, count(*) FROM visits v WHERE s NOT IN (SELECT w.s FROM visits w WHERE w.uid = v.uid AND w.n > v.n) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits v WHERE s IN (SELECT w.s FROM visits w WHERE w.uid = v.uid AND w.n > v.n) OR k IS NULL GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits v WHERE NOT (s IN (SELECT w.s FROM visits w WHERE w.uid = v.uid AND w.n > v.n) OR k > 3) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE NOT (s IN (SELECT name FROM shops) OR k > 3) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE (s IN (SELECT city FROM towns)) IS NULL OR k > 3 GROUP BY k ORDER BY k
+SELECT s IN (SELECT city FROM towns) AS t, count(*) FROM visits GROUP BY 1 ORDER BY 1
+SELECT s IN (SELECT name FROM shops) AS t, count(*) FROM visits GROUP BY 1 ORDER BY 1
+SELECT k, count(*) FROM visits WHERE (uid, k) IN (SELECT uid, k FROM logins) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE (uid, k) NOT IN (SELECT uid, k FROM logins WHERE uid > 3) AND k IS NOT NULL GROUP BY k ORDER BY k
+SELECT k, count(*) FROM items WHERE okey IN (SELECT okey FROM orders WHERE price > 20) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM items WHERE okey NOT IN (SELECT okey FROM orders WHERE price > 20) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM orders WHERE okey IN (SELECT okey FROM items WHERE qty > 20) OR k = 2 GROUP BY k ORDER BY k
+SELECT k, count(*) FROM orders o WHERE NOT EXISTS (SELECT 1 FROM items i WHERE i.okey = o.okey AND i.qty > 20) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM orders o WHERE EXISTS (SELECT 1 FROM items i JOIN returns r ON r.ikey = i.ikey WHERE i.okey = o.okey) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM items i WHERE EXISTS (SELECT 1 FROM items j WHERE j.okey = i.okey AND j.k > i.k) GROUP BY k ORDER BY k
+SELECT city, count(*) FROM people p JOIN visits v ON p.uid = v.uid AND (v.uid IN (SELECT uid FROM logins WHERE k = 1) OR v.n > 3) GROUP BY city ORDER BY city
+SELECT city, count(*) FROM people WHERE uid IN (SELECT uid FROM visits WHERE k IN (SELECT k FROM shops WHERE size > 15) AND uid IN (SELECT uid FROM logins)) GROUP BY city ORDER BY city
+SELECT city, count(v.k) FROM people p LEFT JOIN visits v ON v.uid = p.uid AND v.n > 12 WHERE v.uid NOT IN (SELECT uid FROM orders) GROUP BY city ORDER BY city
+WITH busy AS (SELECT uid FROM visits GROUP BY uid HAVING sum(n) > 60) SELECT city, count(*) FROM people WHERE uid IN (SELECT uid FROM busy) AND uid NOT IN (FROM busy WHERE uid > 20) GROUP BY city ORDER BY city
+SELECT city, age > 40 AS old, count(*) FROM people WHERE uid IN (SELECT uid FROM visits WHERE n > 12) OR age < 30 GROUP BY ROLLUP (city, old) ORDER BY city, old, count(*)

@@ -114,12 +114,11 @@ def check_row_expression(node: exp.Expr, text: str) -> None:
     for part in outside_subqueries(node):
         if isinstance(part, exp.Exists) or (isinstance(part, exp.In) and part.args.get("query")):
             raise QueryRefused(
-                "IN and EXISTS over a table can only be conditions of their own, in WHERE or in an "
-                "inner join, beside others joined by AND",
+                "IN and EXISTS over a table cannot stand here",
                 code="subquery_over_private_rows",
                 place=place_of(text, part),
-                hint="Write WHERE x IN (SELECT …) AND …. For OR, join with the table instead: "
-                "LEFT JOIN (SELECT DISTINCT y FROM t) s ON x = s.y WHERE s.y IS NOT NULL OR ….",
+                hint="They may stand in WHERE, in the ON of an inner join, in a select list, in "
+                "keys and in aggregates.",
             )
         if isinstance(part, exp.Query):
             raise QueryRefused(

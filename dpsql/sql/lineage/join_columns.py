@@ -39,9 +39,10 @@ def side_by_side(left: Relation, right: Relation) -> Relation:
 def pairs_of(conditions: Sequence[exp.Expr]) -> Iterator[Pair]:
     """Yield the pairs of columns that resolved conditions make equal."""
     for condition in conditions:
-        sides = (condition.args.get("this"), condition.args.get("expression"))
-        if isinstance(condition, exp.EQ) and all(isinstance(s, exp.Column) for s in sides):
-            yield Pair(condition.this.name, condition.expression.name)
+        if isinstance(condition, exp.EQ):
+            one, other = condition.this.unnest(), condition.expression.unnest()
+            if isinstance(one, exp.Column) and isinstance(other, exp.Column):
+                yield Pair(one.name, other.name)
 
 
 def column_equalities(where: exp.Where, pieces: Sequence[Relation]) -> Iterator[exp.EQ]:

@@ -162,7 +162,7 @@ def kind_of(join: exp.Join, text: str) -> str:
     return found
 
 
-def refuse_many(rows: Relation, most: int, join: exp.Join, text: str) -> None:
+def refuse_many(rows: Relation, most: int, join: exp.Expr, text: str) -> None:
     """Refuse joins of more private tables than the policy allows. Raises ``QueryRefused``."""
     if rows.joined > most:
         raise refusal(
@@ -204,7 +204,7 @@ def _keeps_public(join: exp.Join, text: str) -> Exception:
     )
 
 
-def _equalities(left: Relation, right: Relation, pairs: list[Pair]) -> Equal:
+def _equalities(left: Relation, right: Relation, pairs: Sequence[Pair]) -> Equal:
     """Collect the columns that are equal in all joined rows.
 
     A pair counts if it is compared as what it is: a cast could make two units one.
@@ -239,7 +239,7 @@ def _lasting(left: Relation, right: Relation, equal: Equal, kind: str) -> Equal:
 
 
 def _as_one_unit(
-    left: Relation, right: Relation, equal: Equal, join: exp.Join, kind: str, text: str
+    left: Relation, right: Relation, equal: Equal, join: exp.Expr, kind: str, text: str
 ) -> tuple[Relation, Relation]:
     """Return both sides with the same unit in every joined row, or refuse."""
     if left.unit_name != right.unit_name:
@@ -268,13 +268,49 @@ def _as_one_unit(
         return left, right  # the child may stand without its parent: its link is followed later
     if _same_unit(left, right, equal) or _same_parent(left, right, equal):
         return left, right
+    what = "a join" if isinstance(join, exp.Join) else "IN or EXISTS"
     raise refusal(
         text,
-        "a join of private tables must make each pair of rows belong to one privacy unit",
+        f"{what} of private tables must make each pair of rows belong to one privacy unit",
         "join_needs_unit",
         join,
-        hint=_hint(left, right),
+        hint=_hint(left, right, join),
     )
+
+
+def is_one_unit(left: Relation, right: Relation, pairs: Sequence[Pair]) -> bool:
+    """Tell whether two rows of which these columns are equal belong to one unit."""
+    equal = _equalities(left, right, pairs)
+    if left.unit_name != right.unit_name or left.rows_are_units or right.rows_are_units:
+        return False
+    along = (right.pending is not None and _refers(right.pending, left, equal)) or (
+        left.pending is not None and _refers(left.pending, right, equal)
+    )
+    return along or _same_unit(left, right, equal) or _same_parent(left, right, equal)
+
+
+def refuse_two_units(
+    left: Relation, right: Relation, pairs: Sequence[Pair], node: exp.Expr, text: str
+) -> None:
+    """Refuse rows that may belong to two units though these columns are equal.
+
+    Raises ``QueryRefused``.
+    """
+    if not left.private:
+        raise refusal(
+            text,
+            f"public rows cannot be chosen by rows of {right.tables[0]}",
+            "join_keeps_public",
+            node,
+            hint="Join the private rows with the public ones, and test the private rows.",
+        )
+    _as_one_unit(left, right, _equalities(left, right, pairs), node, "semi", text)
+
+
+def depending_on(left: Relation, right: Relation) -> Relation:
+    """Return the left rows as rows that depend on those of the same unit on the right."""
+    tables = tuple(dict.fromkeys(left.tables + right.tables))
+    return replace(left, tables=tables, joined=left.joined + right.joined)
 
 
 def _same_unit(left: Relation, right: Relation, equal: Equal) -> bool:
@@ -317,8 +353,10 @@ def _meet(ones: list[str], others: list[str], equal: Equal) -> bool:
     return any(not c.isdisjoint(ones) and not c.isdisjoint(others) for c in equal)
 
 
-def _hint(left: Relation, right: Relation) -> str:
+def _hint(left: Relation, right: Relation, node: exp.Expr) -> str:
     """Say how to join the two, in the analyst's words."""
+    if not isinstance(node, exp.Join):
+        return f"Compare it inside the subquery: … {_named(right)} = {_named(left)}."
     sides = ((right, left), (left, right))
     links = [(one, one.pending, other) for one, other in sides if one.pending is not None]
     for child, link, other in links:

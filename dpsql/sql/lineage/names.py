@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
@@ -25,6 +25,8 @@ from dpsql.syntax.text import put
 
 Meaning: TypeAlias = Callable[[exp.Column], exp.Expr | None]
 """The resolved expression that a name stands for, or None if it is to be a column's name."""
+
+_RESOLVED: Final = "resolved"
 
 
 def opaque(field: Field, node: exp.Expr, text: str) -> QueryRefused:
@@ -163,8 +165,15 @@ def in_known_words(root: exp.Expr, relation: Relation) -> exp.Expr:
 
 
 def columns_below(root: exp.Expr) -> list[exp.Column]:
-    """List the columns that an expression names outside its subqueries, in the text's order."""
-    return [node for node in outside_subqueries(root) if isinstance(node, exp.Column)]
+    """List the columns that an expression names outside its subqueries, in the text's order.
+
+    Those that are resolved when they are made are no names any more.
+    """
+    return [
+        node
+        for node in outside_subqueries(root)
+        if isinstance(node, exp.Column) and _RESOLVED not in node.meta
+    ]
 
 
 def aliases_of(select: exp.Select) -> dict[str, exp.Expr]:
@@ -176,6 +185,13 @@ def aliases_of(select: exp.Select) -> dict[str, exp.Expr]:
 def generated_column(name: str) -> exp.Column:
     """Return a column node of generated SQL."""
     return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def resolved_column(name: str, called: str) -> exp.Column:
+    """Return a column node for a part of a statement, under the name of the part."""
+    column = generated_column(name)
+    column.meta.update({"name": called, _RESOLVED: True})
+    return column
 
 
 def _mentioned(tree: exp.Query) -> frozenset[str] | None:

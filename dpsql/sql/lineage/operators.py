@@ -34,7 +34,7 @@ from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.enum_order import is_enumerated
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import range_of
-from dpsql.sql.lineage.names import Names, generated_column
+from dpsql.sql.lineage.names import Names, columns_below, generated_column
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
 from dpsql.sql.lineage.tables import Tables
 from dpsql.sql.relations.from_clause import FromClauses
@@ -112,9 +112,12 @@ class Operators:
 
     # -- rows ---------------------------------------------------------------------------------
 
-    def fresh(self, relation: Relation) -> Relation:
-        """Give a relation column names of its own; its rows keep the columns that can be needed."""
-        carried = [f.column for f in relation.fields if self._may_need(f)]
+    def fresh(self, relation: Relation, *, whole: bool = False) -> Relation:
+        """Give a relation column names of its own; its rows keep the columns that can be needed.
+
+        ``whole``: all of them are.
+        """
+        carried = [f.column for f in relation.fields if whole or self._may_need(f)]
         carried += [relation.unit] if relation.unit is not None else []
         carried += [relation.pending.column] if relation.pending is not None else []
         carried = carried or [f.column for f in relation.fields[:1]]  # rows that are only counted
@@ -204,7 +207,7 @@ class Operators:
                 self.count_columns(len(source.fields), item)
                 continue
             bare = node.unnest()
-            if isinstance(bare, exp.Column):
+            if isinstance(bare, exp.Column) and columns_below(bare):
                 known = self._names.resolve_column(bare, source)
                 check_row_expression(node, self._names.text)
                 name = item.alias or known.name

@@ -16,6 +16,7 @@ does to the number of a unit's rows does not matter: contributions are bounded a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias, TypeVar
 
 from sqlglot import exp
 
@@ -28,6 +29,7 @@ from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.join_columns import (
     column_equalities,
+    conjuncts,
     filter_pairs,
     made_one,
     pairs_of,
@@ -35,15 +37,32 @@ from dpsql.sql.lineage.join_columns import (
     side_by_side,
 )
 from dpsql.sql.lineage.joins import joined, kind_of, refuse_many, refuse_right_after_comma
-from dpsql.sql.lineage.names import Names, generated_column
+from dpsql.sql.lineage.names import Names, generated_column, resolved_column
 from dpsql.sql.lineage.operators import Bind, Operators
 from dpsql.sql.lineage.preaggregate import keys_with_unit, per_unit
 from dpsql.sql.lineage.relation import Identity, Relation
-from dpsql.sql.lineage.semijoins import SubqueryTest, plain_query, semi_joined, split_tests
+from dpsql.sql.lineage.semijoins import (
+    SubqueryTest,
+    TestedRows,
+    asks_if_true,
+    is_plain,
+    marked,
+    name_tests,
+    refuse_form,
+    row_parts,
+    semi_joined,
+    split_tests,
+    tests_within,
+)
 from dpsql.sql.lineage.set_operations import combined
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
 from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.text import put
+
+_Node = TypeVar("_Node", bound=exp.Expr)
+Made: TypeAlias = dict[tuple[exp.Expr, bool], exp.Expr]
+"""What stands for a subquery in a condition, by the condition and whether only truth counts."""
 
 _WITH = NodeArguments("expressions recursive")
 _CTE = NodeArguments("this alias materialized?")
@@ -85,15 +104,20 @@ class Lineage:
         return self._of_sources(select, scope)
 
     def tested(self, select: exp.Select, relation: Relation, scope: Scope) -> Relation:
-        """Apply the subqueries of a WHERE clause to the rows of its FROM clause.
+        """Apply the subqueries in conditions on the rows of a SELECT's FROM clause.
 
         They leave the SELECT, so that this is done once. Raises as :meth:`of_from`.
         """
+        made: Made = {}
         where = select.args.get("where")
-        if where is None:
-            return relation
-        relation, rest = self._semi_joined(relation, where, scope)
-        select.set("where", rest)
+        if where is not None:
+            relation, rest = self._semi_joined(relation, where, scope, made)
+            select.set("where", rest)
+        name_tests(select)
+        for part in row_parts(select, relation):
+            relation, value = self._marked(relation, part, scope, made)
+            if value is not part:
+                put(part, value)
         return relation
 
     def _of_sources(self, select: exp.Select, scope: Scope) -> Relation | None:
@@ -160,7 +184,7 @@ class Lineage:
         text = self.names.text
         kind = kind_of(join, text)
         both = side_by_side(left, right)
-        conditions, tests = self._join_conditions(join, kind, both, scope)
+        conditions, later = self._join_conditions(join, kind, both)
         shared = shared_columns(left, right, join, text)
         conditions += [
             exp.EQ(this=generated_column(a.column), expression=generated_column(b.column))
@@ -173,23 +197,26 @@ class Lineage:
         made = joined(left, right, join, conditions, pairs, text)
         refuse_many(made, self.tables.most_joined, join, text)
         self.operators.count_columns(len(made.fields), join)
-        made = self._tested(made, tests, scope)
+        if later:
+            made = self._filtered(made, exp.Where(this=exp.and_(*later)), scope, {})
         self.operators.check_size(made, join)
         return made_one(made, shared, kind)
 
     def _join_conditions(
-        self, join: exp.Join, kind: str, both: Relation, scope: Scope
-    ) -> tuple[list[exp.Expr], list[SubqueryTest]]:
-        """Resolve what ON says, and its tests of public rows."""
+        self, join: exp.Join, kind: str, both: Relation
+    ) -> tuple[list[exp.Expr], list[exp.Expr]]:
+        """Resolve what ON says; parts of it with subqueries are conditions on the joined rows."""
         on = join.args.get("on")
         if on is None:
             return [], []
-        conditions, tests = self._split(on.copy(), scope)
-        if tests and kind != "inner":
+        parts = [(part, next(tests_within(part), None)) for part in conjuncts(on.copy())]
+        conditions = [part for part, test in parts if test is None]
+        later = [part for part, test in parts if test is not None]
+        if later and kind != "inner":
             raise self.names.refuse(
                 "IN and EXISTS over a table can stand in the condition of an inner join only",
                 "subquery_over_private_rows",
-                tests[0].query,
+                later[0],
                 hint="Write the test in WHERE, or filter one side in a subquery: "
                 f"{join.side or join.kind} JOIN (SELECT … WHERE x IN (SELECT …)) t ON ….",
             )
@@ -197,7 +224,7 @@ class Lineage:
         for condition in conditions:
             check_row_expression(condition, self.names.text)
             refuse_unlike(condition, both.type_of, self.names.text)
-        return conditions, tests
+        return conditions, later
 
     # -- one source ---------------------------------------------------------------------------
 
@@ -378,8 +405,10 @@ class Lineage:
         if _has_aggregates(select):
             return None
         distinct = select.args.get("distinct")
-        source = self._filtered(source, select.args.get("where"), scope)
-        rows = self.operators.projected(select, source)
+        made: Made = {}
+        source = self._filtered(source, select.args.get("where"), scope, made)
+        source, listed = self._with_marks(select, source, scope, made)
+        rows = self.operators.projected(listed, source)
         if distinct is not None and rows.private:
             rows = self.operators.settled(rows)
             if not any(f.identity is Identity.UNIT for f in rows.fields):
@@ -409,60 +438,116 @@ class Lineage:
         keys = keys_with_unit(self.names, select, source)
         if keys is None:
             return None
-        source = self._filtered(source, select.args.get("where"), scope)
+        source = self._filtered(source, select.args.get("where"), scope, {})
         return per_unit(self.names, self.operators, select, source, keys)
 
     # -- conditions ---------------------------------------------------------------------------
 
-    def _filtered(self, source: Relation, where: exp.Where | None, scope: Scope) -> Relation:
+    def _filtered(
+        self, source: Relation, where: exp.Where | None, scope: Scope, made: Made
+    ) -> Relation:
         """Keep the rows that satisfy a WHERE clause."""
         if where is None:
             return source
-        source, rest = self._semi_joined(source, where, scope)
+        source, rest = self._semi_joined(source, where, scope, made)
         return source if rest is None else self.operators.filtered(source, rest)
 
     def _semi_joined(
-        self, source: Relation, where: exp.Where, scope: Scope
+        self, source: Relation, where: exp.Where, scope: Scope, made: Made
     ) -> tuple[Relation, exp.Where | None]:
         """Keep the rows that pass subqueries of a WHERE clause; return the rest of the clause."""
-        rest, tests = self._split(where.this, scope)
-        if not tests:
-            return source, where
+        rest, tests = split_tests(where.this)
         source = self._tested(source, tests, scope)
-        return source, exp.Where(this=exp.and_(*rest)) if rest else None
+        if not rest:
+            return source, None
+        left = exp.Where(this=exp.and_(*rest)) if tests else where
+        return self._marked(source, left, scope, made)
 
-    def _split(
-        self, condition: exp.Expr, scope: Scope
-    ) -> tuple[list[exp.Expr], list[SubqueryTest]]:
-        """Split the operands of AND into plain conditions and subqueries over public rows."""
-        plain, tests = split_tests(condition)
-        for test in tests:
-            if self.tables.may_be_private(test.query, scope):
-                raise self.names.refuse(
-                    "a subquery over a private table cannot stand in a condition",
-                    "subquery_over_private_rows",
-                    test.query,
-                    hint="Join the private tables on their privacy unit instead.",
-                )
-        return plain, tests
+    def _marked(
+        self, source: Relation, root: _Node, scope: Scope, made: Made
+    ) -> tuple[Relation, _Node]:
+        """Add truth values of the subqueries in an expression to the rows.
+
+        Returns the rows, and the expression with these in place of subqueries: a copy if there are
+        any. ``made`` are those of the same SELECT, which stand for equal ones.
+        """
+        holder = exp.Paren(this=root.copy())
+        tests = list(tests_within(holder))
+        if not tests:
+            return source, root
+        if source.given is not None:
+            raise self._kept_below(tests[0][0])
+        for node, test in tests:
+            same = node.copy(), asks_if_true(node)
+            if same not in made:
+                found = self._found(test, scope)
+                source, made[same] = marked(self.names, source, node, test, found)
+                refuse_many(source, self.tables.most_joined, node, self.names.text)
+            put(node, made[same].copy())
+        changed: _Node = holder.this
+        return source, changed
+
+    def _with_marks(
+        self, select: exp.Select, source: Relation, scope: Scope, made: Made
+    ) -> tuple[Relation, exp.Select]:
+        """Add truth values of the subqueries in a select list to the rows; as :meth:`_marked`."""
+        if not any(True for item in select.expressions for _ in tests_within(item)):
+            return source, select
+        listed = select.copy()
+        name_tests(listed)
+        for item in list(listed.expressions):
+            source, value = self._marked(source, item, scope, made)
+            if value is not item:
+                put(item, value)
+        return source, listed
 
     def _tested(self, source: Relation, tests: list[SubqueryTest], scope: Scope) -> Relation:
+        """Keep the rows that pass all tests."""
         if tests and source.given is not None:
             raise self._kept_below(tests[0].query)
         for test in tests:
-            inner = self._with_ctes(test.query, scope)
-            query = plain_query(test, self.names.text)
-            found = self._public_rows(query, inner)
-            source = semi_joined(self.names, source, test, query, found)
+            source = semi_joined(self.names, source, test, self._found(test, scope))
+            refuse_many(source, self.tables.most_joined, test.query, self.names.text)
         return source
 
-    def _public_rows(self, select: exp.Select, scope: Scope) -> Relation:
-        """Resolve the rows that a subquery over public tables reads, under names of their own."""
-        found = self._of_sources(select, scope)
+    def _found(self, test: SubqueryTest, scope: Scope) -> TestedRows:
+        """Resolve the rows that a subquery in a condition finds, under names of their own."""
+        query, needed = test.query, len(test.subjects)
+        starred = any(isinstance(item, exp.Star) for item in query.selects)
+        if is_plain(query) and not (starred and needed):
+            assert isinstance(query, exp.Select)
+            return self._found_below(test, query, self._with_ctes(query, scope))
+        rows = self._of_query(query, scope)
+        if rows is None:
+            refuse_form(test, self.names.text, private=self.tables.may_be_private(query, scope))
+        rows = self.operators.fresh(rows, whole=True)
+        shown = [field for field in rows.fields if not field.merged]
+        self._check_width(test, len(shown))
+        values = tuple(resolved_column(field.column, field.name) for field in shown[:needed])
+        return TestedRows(rows, values, ())
+
+    def _found_below(self, test: SubqueryTest, query: exp.Select, scope: Scope) -> TestedRows:
+        """Resolve the rows of a subquery that only filters those of its FROM."""
+        found = self._of_sources(query, scope)
         if found is None:
-            odd = (s for s in _sources(select) if self._piece(s, scope, unique=True) is None)
+            odd = (s for s in _sources(query) if self._piece(s, scope, unique=True) is None)
             raise self._not_rows(next(odd), scope)
-        return self.operators.fresh(found)
+        where = query.args.get("where")
+        conditions, tests = ([], []) if where is None else split_tests(where.this)
+        found = self.operators.fresh(self._tested(found, tests, scope))
+        self._check_width(test, len(query.selects))
+        values = [item.unalias() for item in query.selects[: len(test.subjects)]]
+        return TestedRows(found, tuple(values), tuple(conditions))
+
+    def _check_width(self, test: SubqueryTest, columns: int) -> None:
+        """Refuse an IN that compares rows of different widths."""
+        if test.subjects and len(test.subjects) != columns:
+            raise self.names.refuse(
+                f"IN compares {len(test.subjects)} values with rows of {columns} columns",
+                "subquery_over_private_rows",
+                test.query,
+                hint="Write x IN (SELECT y …), or (a, b) IN (SELECT c, d …).",
+            )
 
 
 def _sources(select: exp.Select) -> list[exp.Expr]:
