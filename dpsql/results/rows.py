@@ -43,7 +43,11 @@ def named_row(columns: Sequence[str]) -> Callable[[Row], Row]:
 
 
 def _replaced(row: Row, **values: object) -> Row:
+    """Return a row with other values. Raises ``ValueError`` as a ``namedtuple`` does."""
     fields: tuple[str, ...] = row._fields  # type: ignore[attr-defined]
+    unknown = [name for name in values if name not in fields]
+    if unknown:
+        raise ValueError(f"Got unexpected field names: {unknown!r}")
     return type(row)(values.get(name, value) for name, value in zip(fields, row, strict=True))
 
 

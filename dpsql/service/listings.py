@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dpsql.accuracy.wording import enumerated
 from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport
 from dpsql.core.quoting import quote_text
@@ -291,7 +292,9 @@ def column_listing(
     Raises ``UnknownName`` for a table that the policy does not list, whether it exists or not.
     """
     table, found = _table_of(policy, schema, name, written, place)
-    return Listing(COLUMN_COLUMNS, [_described(policy, table, each) for each in found.columns])
+    return Listing(
+        COLUMN_COLUMNS, [_described(policy, table, found, each) for each in found.columns]
+    )
 
 
 def _table_of(
@@ -311,7 +314,9 @@ def _table_of(
     return table, schema[table.name.key]
 
 
-def _described(policy: Policy, table: TablePolicy, column: Column) -> tuple[object, ...]:
+def _described(
+    policy: Policy, table: TablePolicy, found: Table, column: Column
+) -> tuple[object, ...]:
     known = table.column(column.name)
     lower = None if known is None or known.lower is None else float(known.lower)
     upper = None if known is None or known.upper is None else float(known.upper)
@@ -319,6 +324,11 @@ def _described(policy: Policy, table: TablePolicy, column: Column) -> tuple[obje
     role = _role(policy, table, column)
     if known is not None and known.one_per_unit:
         role += f", one per {policy.unit_name(table)}"
+    for names in (names for names in table.unique if fold(column.name) in names):
+        others = [
+            each.name for each in found.columns if fold(each.name) in names and each != column
+        ]
+        role += f", unique with {enumerated(others)}" if others else ", unique"
     return column.name, str(column.type), role, lower, upper, domain
 
 

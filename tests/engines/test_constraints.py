@@ -37,6 +37,12 @@ DUCKDB = (
     'CREATE UNIQUE INDEX spaced ON people ("Od d")',
     "CREATE UNIQUE INDEX computed ON s.visits ((k + 1))",
     "CREATE UNIQUE INDEX two ON s.visits (k, z)",
+    'CREATE TABLE indexed (k INT NOT NULL, Z INT NOT NULL, "a, b" INT NOT NULL, n INT)',
+    "CREATE UNIQUE INDEX cased ON indexed (K, z)",
+    'CREATE UNIQUE INDEX commas ON indexed ("a, b", k)',
+    "CREATE UNIQUE INDEX with_null ON indexed (n, k)",
+    "CREATE UNIQUE INDEX with_sum ON indexed ((k + z), k)",
+    "CREATE UNIQUE INDEX with_text ON indexed (('k'), z)",
     "CREATE INDEX plain ON s.visits (z)",
     "CREATE VIEW seen AS SELECT * FROM people",
 )
@@ -60,6 +66,9 @@ def test_duckdb_tells_what_its_tables_are_held_to(tmp_path: Path) -> None:
         ),
         "pairs": Constraints(combinations=frozenset({frozenset({"a", "b"})})),
         "filled": Constraints(combinations=frozenset({frozenset({"a", "Od d"})})),
+        "indexed": Constraints(
+            combinations=frozenset({frozenset({"k", "Z"}), frozenset({"a, b", "k"})})
+        ),
     }
 
 

@@ -23,6 +23,7 @@ import pytest
 from helpers.failures import fails_with
 
 import dpsql
+from dpsql.results.rows import named_row
 
 NOON = datetime.datetime(2024, 2, 29, 12)
 DAY = datetime.date(2024, 2, 29)
@@ -395,3 +396,11 @@ def test_execute_answers_with_a_cursor_that_makes_frames(con: dpsql.Connection) 
     assert cursor.fetchdf().equals(cursor.df())
     assert con.budget().queries == before + 1
     assert con.execute("SELECT ? + 1 AS n", [1]).fetchone() == (2,)
+
+
+def test_a_named_row_is_replaced_as_a_namedtuple_is() -> None:
+    (row,) = map(named_row(["ward", "count_star()"]), [("eyes", 7)])
+    replaced: Any = row
+    assert replaced._replace(**{"count_star()": 8}) == ("eyes", 8)
+    with pytest.raises(ValueError, match=r"^Got unexpected field names: \['Ward'\]$"):
+        replaced._replace(Ward="ears")

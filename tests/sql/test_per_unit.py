@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -437,7 +438,7 @@ def test_each_block_has_the_defaults_of_its_own_tables() -> None:
 # -- end to end -----------------------------------------------------------------------------------
 
 
-def test_explain_and_listings_say_where_a_number_comes_from(tmp_path: Any) -> None:
+def test_explain_and_listings_say_where_a_number_comes_from(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "w.duckdb")) as writer:
         writer.execute("CREATE TABLE people (uid BIGINT, city VARCHAR, age INTEGER)")
         writer.execute("CREATE TABLE visits (uid BIGINT, k INTEGER, s VARCHAR)")
@@ -466,3 +467,27 @@ def test_explain_and_listings_say_where_a_number_comes_from(tmp_path: Any) -> No
         columns = {row[0]: row[2] for row in con.sql("DESCRIBE people").fetchall()}
         assert columns["city"] == "private, one per person"
         assert columns["age"] == "private"
+
+
+def test_columns_in_which_no_two_rows_agree_are_listed(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "w.duckdb")) as owner:
+        owner.execute("CREATE TABLE s (person INT, Year INT, wave INT, x INT)")
+    policy = dpsql.parse_policy(
+        """
+version: 1
+dataset: d
+accounts: {ana: {epsilon: 1, delta: 1e-6}}
+tables:
+  s:
+    privacy_unit: person
+    unique: [[person, year], [person, wave, year]]
+"""
+    )
+    with dpsql.connect(tmp_path / "w.duckdb", policy, tmp_path / "b.db", "ana") as con:
+        columns = {row[0]: row[2] for row in con.sql("DESCRIBE s").fetchall()}
+    assert columns == {
+        "person": "privacy unit: person, unique with Year, unique with Year and wave",
+        "Year": "private, unique with person, unique with person and wave",
+        "wave": "private, unique with person and Year",
+        "x": "private",
+    }

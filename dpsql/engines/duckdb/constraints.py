@@ -12,11 +12,12 @@ import duckdb
 
 from dpsql.core.constraints import ConstraintsOf, ForeignKey, gathered
 from dpsql.core.sql import literal, sql
-from dpsql.core.table_name import TableName
+from dpsql.core.table_name import TableName, fold
 from dpsql.engines.duckdb.views import DATA
 from dpsql.engines.embedded.running import execute
 
-_OF_ONE_COLUMN: Final = re.compile(r"\[(?P<word>[A-Za-z_]\w*)\]|\['\"(?P<name>[^\"']+)\"'\]", re.A)
+_COLUMN: Final = r"(?:[A-Za-z_]\w*|'\"[^\"']+\"')"
+_OF_COLUMNS: Final = re.compile(rf"\[({_COLUMN}(?:, {_COLUMN})*)\]", re.A)
 
 
 def read_constraints(connection: duckdb.DuckDBPyConnection) -> ConstraintsOf:
@@ -27,7 +28,8 @@ def read_constraints(connection: duckdb.DuckDBPyConnection) -> ConstraintsOf:
         "WHERE database_name = {} ORDER BY schema_name, table_name, constraint_index",
         literal(DATA),
     )
-    keys, references, conditions, several = [], [], [], []
+    keys: list[tuple[TableName, str]] = []
+    references, conditions, several = [], [], []
     filled: set[tuple[TableName, str]] = set()
     for schema, name, kind, columns, parent, parents, condition in execute(
         connection, asked
@@ -45,25 +47,38 @@ def read_constraints(connection: duckdb.DuckDBPyConnection) -> ConstraintsOf:
             references.append((table, to))
         elif kind == "CHECK":
             conditions.append((table, condition))
+    for table, found in _unique_indexes(connection):
+        if len(found) > 1:
+            several.append((table, found))
+        else:
+            keys += [(table, column) for column in found]
     combinations = [
         (table, columns)
         for table, columns in several
         if all((table, column) in filled for column in columns)
     ]
-    single = [*keys, *_unique_indexes(connection)]
-    return gathered(single, references, conditions, combinations)
+    return gathered(keys, references, conditions, combinations)
 
 
-def _unique_indexes(connection: duckdb.DuckDBPyConnection) -> list[tuple[TableName, str]]:
-    """List the columns that have a unique index of their own.
+def _unique_indexes(
+    connection: duckdb.DuckDBPyConnection,
+) -> list[tuple[TableName, frozenset[str]]]:
+    """List the columns that have a unique index, alone or several together, as the table has them.
 
     One over an expression is written in brackets, and over a name of its own in quotes.
     """
     asked = sql(
-        "SELECT schema_name, table_name, expressions FROM duckdb_indexes() "
-        "WHERE database_name = {} AND is_unique ORDER BY ALL",
+        "SELECT i.schema_name, i.table_name, expressions, list(column_name) "
+        "FROM duckdb_indexes() AS i JOIN duckdb_columns() AS c USING (table_oid, database_name) "
+        "WHERE database_name = {} AND is_unique GROUP BY ALL ORDER BY ALL",
         literal(DATA),
     )
-    rows = execute(connection, asked).fetchall()
-    columns = ((TableName(name, schema), _OF_ONE_COLUMN.fullmatch(o)) for schema, name, o in rows)
-    return [(table, found["word"] or found["name"]) for table, found in columns if found]
+    indexes = []
+    for schema, name, written, columns in execute(connection, asked).fetchall():
+        found = _OF_COLUMNS.fullmatch(written)
+        spelled = {fold(column): column for column in columns}
+        own = [] if found is None else re.findall(_COLUMN, found[1], re.A)
+        known = [spelled.get(fold(column.strip("'\""))) for column in own]
+        if known and None not in known:
+            indexes.append((TableName(name, schema), frozenset(filter(None, known))))
+    return indexes
