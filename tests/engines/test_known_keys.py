@@ -26,6 +26,7 @@ from helpers.key_questions import (
 )
 
 import dpsql
+from dpsql.pipeline.tail import public_tables
 
 pytestmark = pytest.mark.slow  # they start a server
 
@@ -98,6 +99,21 @@ def test_all_rows_are_in_a_group_that_was_known(
     found = {tuple(row[:-1]): row[-1] for row in answer.fetchall()}
     truth = {row[:-1]: row[-1] for row in plain.execute(sql).fetchall()}
     assert +Counter(found) == Counter(truth)
+
+
+def test_public_rows_that_take_too_long_are_found_by_discovery(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Another question finds the server as it was."""
+    if "spark" in request.node.name:
+        pytest.skip("so many joins are refused there")
+    joined = "".join(f" JOIN codes c{i} ON c{i}.x + c0.x > {i}" for i in range(1, 17))
+    asked = f"SELECT c0.label, COUNT(*) FROM menu m JOIN codes c0 USING (name){joined} GROUP BY 1"
+    monkeypatch.setattr(public_tables, "_SECONDS", 0.2)
+    assert connection.explain(asked).blocks[0].keys == ()
+    monkeypatch.undo()
+    fast = "SELECT label, COUNT(*) FROM menu m JOIN codes c USING (name) WHERE c.x > 1 GROUP BY 1"
+    assert connection.explain(fast).blocks[0].keys != ()
 
 
 @pytest.mark.parametrize("key", [key for key, _, _ in OF_QUOTIENTS])

@@ -507,6 +507,32 @@ def test_rows_of_several_public_tables_are_joined(tmp_path: Path) -> None:
         assert set(both.fetchall()) == found
 
 
+@pytest.mark.slow
+def test_public_rows_that_take_too_long_are_found_by_discovery(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read before anything is paid for, and are not waited for without end."""
+    monkeypatch.setattr(public_tables, "_SECONDS", 0.2)
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as owner:
+        owner.execute("CREATE SCHEMA ref; CREATE TABLE other AS SELECT 1 AS id, 1 AS site")
+        owner.execute("CREATE TABLE person AS FROM other")
+        owner.execute(
+            "CREATE TABLE ref.site AS SELECT CAST(i AS INTEGER) AS site, 'n' AS name, i AS wide "
+            "FROM range(60000) r(i)"
+        )
+    policy = dpsql.parse_policy(PUBLIC)
+    slow = (
+        "SELECT a.name, COUNT(*) FROM person p JOIN ref.site a ON p.site = a.site "
+        "JOIN ref.site b ON (a.wide * b.wide) % 1000003 = 1000002 GROUP BY a.name"
+    )
+    with dpsql.connect(tmp_path / "shop.duckdb", policy, tmp_path / "b.db", "ana") as world:
+        assert world.explain(slow).blocks[0].keys == ()
+        fast = (
+            "SELECT name, COUNT(*) FROM person JOIN ref.site USING (site) WHERE wide < 3 GROUP BY 1"
+        )
+        assert world.explain(fast).blocks[0].keys != ()
+
+
 @pytest.mark.usefixtures("no_noise")
 def test_columns_of_one_public_table_are_no_product(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as owner:
