@@ -126,8 +126,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "too_many_aliases": "More names for columns than there are columns.",
         "too_many_grouping_sets": "ROLLUP, CUBE or GROUPING SETS that stand for very many answers.",
         "too_many_relations": "More private tables joined than `limits.private_relations` allows.",
-        "unbounded_sum": "A sum of values without bounds where none can be found first: with "
-        "max_error, and at too small a price.",
+        "unbounded_sum": "A sum of values without bounds, at a price at which none can be "
+        "found first.",
         "unit_row_repeats": "Rows among which a row that is a privacy unit could stand twice.",
         "unknown_bounds": "A named argument of an aggregate that is not a contribution bound.",
         "error_not_public": "A maximum error of something whose error depends on what is released: "

@@ -264,8 +264,10 @@ class BlockPlan:
     @property
     def price_open(self) -> bool:
         """True if bounds that are to be found decide its price: it keeps a maximum error."""
-        exact = any(aggregate.max_error is not None for aggregate in self.block.aggregates)
-        return exact and self.bounds_choice is not None
+        exact = [each for each in self.block.aggregates if each.max_error is not None]
+        if self.bounds_choice is not None:
+            return bool(exact)
+        return bool(self.value_bounds) and any(map(self.block.rests_on_open, exact))
 
     @property
     def names_alone(self) -> bool:

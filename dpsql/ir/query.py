@@ -244,6 +244,14 @@ class Block:
         }
         return {name: bound for name, bound in bounds.items() if bound is not None}
 
+    def rests_on_open(self, aggregate: Aggregate) -> bool:
+        """Tell whether bounds of values that are to be found decide the noise of an aggregate."""
+        found = self.bounds_found
+        if found is None or found.known:
+            return False
+        measured = [self.measures[measure].argument for measure in aggregate.measures]
+        return any(value.argument in measured for value in found.values)
+
     @property
     def cascades(self) -> bool:
         """True if its groups are named in rounds: none is declared, and no number of groups given.

@@ -82,7 +82,7 @@ _Key: TypeAlias = tuple[
     object,
     str | None,
     tuple[Parameters, frozenset[str]],
-    bool,
+    tuple[bool, bool],
     tuple[FoundBounds | None, ...],
 ]
 
@@ -92,7 +92,8 @@ class Question:
     """A question: its text, values and parameters, and the moment ``at`` which it is asked.
 
     ``pooling``: it is prepared to show several releases of it pooled. ``bounds`` are the
-    bounds that were found for its blocks, in their order, None where none is needed.
+    bounds that were found for its blocks, in their order, None where none is needed. ``capped``: a
+    maximum error that these make too dear gives way to the epsilon in force.
     """
 
     text: str
@@ -103,6 +104,7 @@ class Question:
     at: datetime
     pooling: bool = False
     bounds: tuple[FoundBounds | None, ...] = ()
+    capped: bool = False
 
     @property
     def sound(self) -> bool:
@@ -117,7 +119,8 @@ class Question:
         """
         asked = (self.parameters, self.parameters.given)
         values = values_key(self.values)
-        return self.text, values, self.mechanism, asked, self.pooling, self.bounds
+        flags = self.pooling, self.capped
+        return self.text, values, self.mechanism, asked, flags, self.bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,11 @@ class Prepared:
         """
         choices = tuple(block.open_bounds for block in self.blocks)
         return choices if any(choices) else ()
+
+    @property
+    def price_open(self) -> bool:
+        """True if a draw of bounds decides the price of a maximum error."""
+        return any(block.plan.price_open for block in self.blocks)
 
     @property
     def combine(self) -> Pooling:
@@ -370,7 +378,8 @@ class Preparer:
         most = self._policy.maxima.epsilon or EPSILON_LIMITS[1]
         account = self._account
         plan = plan_query(
-            query, question.mechanism, account.composition, most, account.delta_for_conversion
+            *(query, question.mechanism, account.composition, most, account.delta_for_conversion),
+            capped=question.capped,
         )
         if stages is not None:
             stages.plans(plan.blocks)

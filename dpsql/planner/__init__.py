@@ -58,16 +58,19 @@ def plan_query(
     composition: Composition = Composition.ZCDP,
     most_epsilon: float = EPSILON_LIMITS[1],
     delta_for_conversion: float = CONVERSION_SHARE,
+    *,
+    capped: bool = False,
 ) -> PrivacyPlan:
     """Plan every block of a query; the reservation is the sum of their worst cases.
 
     ``mechanism`` forces a mechanism by name; ``composition`` is that of the account that pays,
     and ``delta_for_conversion`` the part of delta that it keeps for converting rho.
-    ``most_epsilon`` is the most that a block may spend if it asks for a maximum error. Raises
-    ``QueryRefused`` or ``ParameterError`` where no mechanism can answer within the parameters.
+    ``most_epsilon`` is the most that a block may spend if it asks for a maximum error; if
+    ``capped``, one whose bounds were found spends its own epsilon at most. Raises ``QueryRefused``
+    or ``ParameterError`` where no mechanism can answer within the parameters.
     """
     blocks = tuple(
-        plan_block(block, mechanism, composition, most_epsilon, delta_for_conversion)
+        plan_block(block, mechanism, composition, most_epsilon, delta_for_conversion, capped=capped)
         for block in query.blocks
     )
     return PrivacyPlan(blocks, sum((block.loss(None) for block in blocks), ZERO))
@@ -79,6 +82,8 @@ def plan_block(
     composition: Composition = Composition.ZCDP,
     most_epsilon: float = EPSILON_LIMITS[1],
     delta_for_conversion: float = CONVERSION_SHARE,
+    *,
+    capped: bool = False,
 ) -> BlockPlan:
     """Find the best plan for one block, with the candidates it was chosen from.
 
@@ -95,6 +100,9 @@ def plan_block(
     )
     if not error_targets(block):
         return replan(block)
+    found = block.bounds_found
+    if capped and found is not None and found.known:
+        most_epsilon = block.parameters.epsilon
     plan = plan_with_least_epsilon(block, replan, most_epsilon)
     is_open = plan.bounds_choice is not None or bool(plan.value_bounds)
     if not is_open or plan.block.parameters.epsilon >= block.parameters.epsilon:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.ir.query import Block
+from dpsql.ir.query import Block, UnboundedValue
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.max_error import error_targets
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
@@ -110,7 +111,9 @@ def _value_bounds(
     try:
         return tuple(
             value_bounds(price, target, whole=value.whole, base_of_zero=zero)
-            for value in found.values
+            if error is None
+            else value_bounds(price, _weight_beside(block, error), whole=value.whole, falling=True)
+            for value, error in zip(found.values, _errors(block, found.values), strict=True)
         )
     except ParameterError:
         raise QueryRefused(
@@ -119,6 +122,25 @@ def _value_bounds(
             hint="Raise epsilon, or say where its values are clamped: "
             "contribution_bounds_per_row => (lower, upper).",
         ) from None
+
+
+def _errors(block: Block, values: Sequence[UnboundedValue]) -> Iterator[float | None]:
+    """Yield the least maximum error that a sum of each value has, None without one."""
+    exact = [(a.max_error.value, a.measures) for a in block.aggregates if a.max_error is not None]
+    for value in values:
+        named = {index for index, m in enumerate(block.measures) if m.argument == value.argument}
+        yield min((error for error, measures in exact if named & {*measures}), default=None)
+
+
+def _weight_beside(block: Block, error: float) -> float:
+    """Return the weight in units to be cut at a bound of 1, beside noise with a maximum error.
+
+    So that what is cut of a group is a part of the noise's standard deviation, half the error, if
+    each unit has as many rows and groups as count.
+    """
+    size, limit = _groups(block), block.parameters.groups_limit
+    kept = size if limit is None else min(limit, size)
+    return _CUT_BESIDE_ERROR * error / 2 * size / (kept * block.parameters.rows_limit)
 
 
 def _values_share(block: Block) -> float:

@@ -96,13 +96,21 @@ def plan_with_least_epsilon(block: Block, replan: Replan, most: float) -> BlockP
 
     ``replan`` plans a block within its epsilon, which may be ``most`` at most. With one step less
     epsilon the plan would not keep them. Where contribution bounds are open, the plan is one for
-    the usual ones, or for the least where those keep no error. Raises ``QueryRefused``
-    (``max_error_too_small``) if none does, and (``error_not_public``) where the noise depends on
-    what is released, and what ``replan`` raises if the block cannot be planned at all.
+    the usual ones, or for the least where those keep no error; and it has the block's own epsilon
+    where all targets rest on bounds of values that are open. It has that, too, and keeps less,
+    where no epsilon keeps them with bounds that were found: these are paid for. Raises
+    ``QueryRefused`` (``max_error_too_small``) if none does else, and (``error_not_public``) where
+    the noise depends on what is released, and what ``replan`` raises if the block cannot be planned
+    at all.
     """
     targets = error_targets(block)
     if block.cascades:
         raise _chosen_noise(targets)
+    targets = tuple(
+        target for target in targets if not block.rests_on_open(block.aggregates[target.aggregate])
+    )
+    if not targets:
+        return replan(block)
 
     def attempt(block: Block, epsilon: float) -> BlockPlan | None:
         plan = _planned(block, epsilon, replan)
@@ -112,7 +120,29 @@ def plan_with_least_epsilon(block: Block, replan: Replan, most: float) -> BlockP
         found = least(partial(attempt, bounded), block.parameters.epsilon, most, DIGITS)
         if found is not None:
             return found
+    if block.bounds_found is not None and block.bounds_found.known:
+        return replan(block)
     raise _out_of_reach(replan(with_epsilon(bounded, most)), targets, most)
+
+
+def margins_missed(plan: BlockPlan) -> str | None:
+    """Word the margins of a plan beside its maximum errors; None where none is missed.
+
+    It may where bounds were found, which decide what the error costs.
+    """
+    found = plan.block.bounds_found
+    if found is None or not found.known:
+        return None
+    widest = release_kind(plan).widest_margin
+    missed = [
+        target
+        for target in error_targets(plan.block)
+        if (widest(target.aggregate, target.confidence) or 0.0) > target.error.value
+    ]
+    if not missed:
+        return None
+    asked = ", ".join(f"± {target.error.value:g}" for target in missed[:4])
+    return f"{_in_words(plan, tuple(missed))}, and not {asked}"
 
 
 def _with_least_bounds(block: Block) -> Iterator[Block]:
@@ -293,19 +323,14 @@ def _out_of_reach(plan: BlockPlan, targets: tuple[ErrorTarget, ...], most: float
     """Build the refusal of an error that no epsilon keeps."""
     missed = next((target for target in targets if not target.kept(plan)), targets[0])
     whose = "that the policy allows" if most < EPSILON_LIMITS[1] else "that dpsql allows"
-    block, found = plan.block, ""
-    text = block.aggregates[missed.aggregate].text
+    text = plan.block.aggregates[missed.aggregate].text
     hint = (
         "Ask for a larger max_error, for fewer numbers at once, or let a unit contribute less "
         "(max_groups_contributed, max_rows_contributed, closer bounds)."
     )
-    if block.bounds_found is not None and block.bounds_found.known:
-        named = (f"{name} = {bound}" for name, bound in block.bounds_to_find.items())
-        found = f", with {' and '.join(named)}, found privately"
-        hint = "Ask for a larger max_error, or give smaller numbers: more is left out then."
     return QueryRefused(
         f"no epsilon {whose} keeps {text} within ± {missed.error.value:g} "
-        f"with {level(missed.confidence)} confidence: {_in_words(plan, targets)}{found}",
+        f"with {level(missed.confidence)} confidence: {_in_words(plan, targets)}",
         code="max_error_too_small",
         place=missed.error.place,
         hint=hint,

@@ -91,8 +91,12 @@ def _prices(explanation: Explanation) -> Table:
     if explanation.anew:
         _row(grid, "Anew", explanation.anew)
     if explanation.price_open:
+        first = "the bounds that are found first"
+        if explanation.cheapest is not None:
+            first += f", from ε {figure_above(explanation.cheapest)}"
         price += (
-            "; more or less with the bounds that are found first, and refused beyond what is left"
+            f"; more or less with {first}. If these take more than can be spent, it is answered at "
+            "the epsilon in force, with wider intervals"
         )
     _row(grid, "Reserves", price)
     if given_back > 0:

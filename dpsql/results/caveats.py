@@ -30,6 +30,7 @@ class CaveatKind(StrEnum):
     LEFT_OUT = "left_out"
     GROUPS_MISSING = "groups_missing"
     BOUNDS_FOUND = "bounds_found"
+    ERROR_MISSED = "error_missed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,15 @@ def bounds_found(value: UnboundedValue) -> Caveat:
         )
     give = "Bounds of your own: contribution_bounds_per_row => (lower, upper)."
     return Caveat(CaveatKind.BOUNDS_FOUND, f"{text} {give}", strong=value.closest)
+
+
+def error_missed(missed: str) -> Caveat:
+    """Return the caveat of a maximum error that found bounds made too dear, ``missed`` in words."""
+    text = (
+        f"Beware: max_error takes more than can be spent with the bounds that were found: {missed}."
+    )
+    hint = "For less noise give closer bounds."
+    return Caveat(CaveatKind.ERROR_MISSED, f"{text} {hint}", strong=True)
 
 
 def view_bounds(view: str, words: str, *, told: bool) -> Caveat:

@@ -24,7 +24,7 @@ from dpsql.ir.plan import (
 from dpsql.ir.query import Block, BoundsFound, Query
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.rolled_up import RolledUpKind
-from dpsql.planner.max_error import ExchangeRate
+from dpsql.planner.max_error import ExchangeRate, margins_missed
 from dpsql.policy.limits import Limits
 from dpsql.policy.parameters import parameter_text
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
@@ -164,8 +164,9 @@ class Explanation:
     has left, of that of ε, ρ and δ which is scarcest; None without a limit. ``taken_from`` words
     what it is a share of: where no ledger is read, of the whole budget. ``shows_sql`` says that
     its text has the generated SQL, as ``EXPLAIN (SQL)`` asks for. ``price_open`` says that what a
-    maximum error costs is decided by contribution bounds that are found first, and that figures are
-    for the usual ones. ``clock`` says what it takes the time for; it is empty if it does not ask.
+    maximum error costs is decided by bounds that are found first, and that figures are for the
+    usual ones; ``cheapest`` is then the ε of the least. ``clock`` says what it takes the time for;
+    it is empty if it does not ask.
     """
 
     query: str
@@ -186,6 +187,7 @@ class Explanation:
     taken_from: str = ""
     shows_sql: bool = False
     price_open: bool = False
+    cheapest: float | None = None
     clock: str = ""
 
     @property
@@ -276,6 +278,9 @@ def _declared(plan: BlockPlan) -> Iterator[str]:
             if each.usual:
                 why = "the usual bounds, as too few units had values to find others"
             yield f"{each.text} is clamped to {each.range}, {why}"
+        missed = margins_missed(plan)
+        if missed is not None:
+            yield f"max_error takes more than can be spent: {missed}"
     elif plan.draws:
         loss = sum((draw.loss for draw in plan.draws), ZERO)
         price = f"ε {significant(loss.epsilon)}" if loss.epsilon else f"ρ {significant(loss.rho)}"

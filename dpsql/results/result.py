@@ -34,6 +34,7 @@ from dpsql.ir.plan import BlockPlan, LeftOutStatus, LeftOutSubject, RolledUp
 from dpsql.ir.query import OutputColumn
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.summary import summary
+from dpsql.planner.max_error import margins_missed
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.results import caveats
 from dpsql.results.caveats import Caveat, CaveatKind
@@ -324,6 +325,7 @@ class Result(ReadableAnswer):
                 yield found
         if any(plan.block.counted for plan in self._noise.plans):
             yield caveats.GROUPS_MISSING
+        yield from map(caveats.error_missed, filter(None, map(margins_missed, self._noise.plans)))
         blocks = (plan.block.bounds_found for plan in self._noise.plans)
         values = (each for bounds in blocks if bounds and bounds.known for each in bounds.values)
         yield from dict.fromkeys(map(caveats.bounds_found, values))

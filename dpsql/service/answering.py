@@ -175,14 +175,33 @@ class Answerer:
             return self._answered(prepared, self._present(prepared, (), FREE), began)
         fresh, limit = question.fresh or prepared.fresh, self.kept.limit(prepared.max_age)
         asked = question, prepared
-        question, prepared = self._with_known_bounds(*asked, ANY_AGE)
-        stored = None if fresh else self._given(prepared, limit)
-        if stored is not None:
-            result = self.present_stored(prepared, question, stored, limit)
-            return self._answered(prepared, result, began)
+        for form in self._forms(*asked):
+            stored = None if fresh else self._given(form[1], limit)
+            if stored is not None:
+                result = self.present_stored(form[1], form[0], stored, limit)
+                return self._answered(form[1], result, began)
         if prepared.only_released:
             return self._answered(prepared, self._rolled_up(*asked, limit), began)
-        question, prepared, before = self._with_bounds_found(*asked, limit)
+        question, found, before = self._with_bounds_found(*asked, limit)
+        try:
+            return self._buy(question, found, before, limit, began)
+        except BudgetExceeded:
+            if not (before != ZERO and prepared.price_open):
+                raise
+        # Room for this was there before the bounds were paid for.
+        question = replace(question, capped=True)
+        return self._buy(question, self.preparer.prepare(question), before, limit, began)
+
+    def _buy(
+        self,
+        question: Question,
+        prepared: Prepared,
+        before: PrivacyLoss,
+        limit: AgeLimit,
+        began: float,
+    ) -> Result:
+        """Pay for the answer to a question with known bounds; ``before`` was paid for these."""
+        fresh = question.fresh or prepared.fresh
         alone = fresh and prepared.combine is not Pooling.ALL
         pool = None if alone else self._poolable(prepared, question, limit)
         known = self._known_estimates(prepared.estimates, limit)
@@ -218,6 +237,11 @@ class Answerer:
         found = self._explanation(question)
         if not found.blocks:
             return found
+        if found.price_open:
+            prepared = self.preparer.prepare(question)
+            draws = (each.choice.loss for each in _open(prepared))
+            least = sum(draws, self._with_least_bounds(question, prepared).plan.reserved)
+            found = replace(found, cheapest=prepared.plan.epsilon(least))
         account = OwnAccount(self.payer, self._ledger)
         amount = Amount.charge(found.reserved)
         taken = share_taken(amount, account.standing().binding)
@@ -231,7 +255,8 @@ class Answerer:
             return self._explained(prepared)
         asked, limit = (question, prepared), self.kept.limit(prepared.max_age)
         _, prepared = self._with_known_bounds(*asked, ANY_AGE)
-        before = None if prepared.fresh else self._given(prepared, ANY_AGE)
+        given = (self._given(form, ANY_AGE) for _, form in self._forms(*asked))
+        before = None if prepared.fresh else next(filter(None, given), None)
         stored = before if before is not None and limit.keeps(before.settled) else None
         if stored is None:  # then bounds that are too old are found anew
             _, prepared = self._with_known_bounds(*asked, limit)
@@ -445,10 +470,19 @@ class Answerer:
         limit: AgeLimit,
     ) -> tuple[Bought, ...]:
         """Pay for bounds, where the account can pay for all of the question."""
-        rest = self._with_any_bounds(question, prepared).plan.reserved
+        forms = (
+            self._with_any_bounds(question, prepared),
+            self._with_least_bounds(question, prepared),
+        )
+        rests = (
+            sum(
+                (each.plan.noise.loss for each in self._unpaid_estimates(form, limit, prepared)),
+                form.plan.reserved,
+            )
+            for form in forms
+        )
+        rest = max(rests, key=lambda loss: Amount.charge(loss).units)
         purchases = [purchase_of_bounds(one, question.text, question.values) for one in missing]
-        unpaid = self._unpaid_estimates(prepared, limit)
-        rest = sum((each.plan.noise.loss for each in unpaid), rest)
         with self.buyer.begun(_tables_of(prepared)) as run:
             charges = self._reserve(question, prepared, limit, purchases, then=rest)
             found = self.buyer.buy_all(run, purchases)
@@ -462,19 +496,25 @@ class Answerer:
     def _with_any_bounds(self, question: Question, prepared: Prepared) -> Prepared:
         """Prepare a question with the bounds that are hardest to answer, before any are paid for.
 
-        Those are the largest. For a maximum error, whose price grows with them, they are the least:
-        what others cost is told once they are found. Refuses a question that not all could answer.
+        Those are the largest, for which a maximum error has given way to the epsilon in force.
+        Refuses a question that not all could answer.
         """
-        hardest = {
-            each.fingerprint: each.choice.least if block.plan.price_open else each.choice.most
-            for block in prepared.blocks
-            for each in block.open_bounds
-        }
+        hardest = {each.fingerprint: each.choice.most for each in _open(prepared)}
         try:
-            return self._with_bounds(question, prepared, hardest)[1]
+            return self._with_bounds(replace(question, capped=True), prepared, hardest)[1]
         except (ParameterError, QueryRefused) as error:
             error.hint = _GIVE_BOUNDS
             raise
+
+    def _with_least_bounds(self, question: Question, prepared: Prepared) -> Prepared:
+        """Prepare a question with the least bounds, for which a maximum error costs least.
+
+        As it is, if bounds that are to be found do not decide its price.
+        """
+        if not prepared.price_open:
+            return prepared
+        least = {each.fingerprint: each.choice.least for each in _open(prepared)}
+        return self._with_bounds(question, prepared, least)[1]
 
     def _known_bounds(
         self, choices: Sequence[OpenBounds], limit: AgeLimit
@@ -503,6 +543,17 @@ class Answerer:
         known = self._known_bounds(_open(prepared), limit)
         return self._with_bounds(question, prepared, known)
 
+    def _forms(self, question: Question, prepared: Prepared) -> Iterator[tuple[Question, Prepared]]:
+        """Yield a question with its known bounds, then with the epsilon in force for its error.
+
+        As that it may have been answered, where its bounds made a maximum error too dear.
+        """
+        question, known = self._with_known_bounds(question, prepared, ANY_AGE)
+        yield question, known
+        if prepared.price_open and not known.open_bounds:
+            question = replace(question, capped=True)
+            yield question, self.preparer.prepare(question)
+
     def _with_bounds(
         self, question: Question, prepared: Prepared, known: Mapping[str, FoundBounds]
     ) -> tuple[Question, Prepared]:
@@ -528,19 +579,19 @@ class Answerer:
         return found
 
     def _unpaid_estimates(
-        self, prepared: Prepared, limit: AgeLimit
+        self, prepared: Prepared, limit: AgeLimit, asked: Prepared | None = None
     ) -> tuple[PreparedEstimate, ...]:
         """List the estimates that a question is to pay for, each once.
 
-        A block whose bounds are open gets others once they are found: no release of those for the
-        usual bounds says that they are known.
+        A block whose bounds are open, as it was ``asked``, gets others once they are found: no
+        release of those for other bounds says that they are known.
         """
         known = self._known_estimates(prepared.estimates, limit)
         unpaid = {
             estimate.fingerprint: estimate
-            for block in prepared.blocks
+            for block, before in zip(prepared.blocks, (asked or prepared).blocks, strict=True)
             for estimate in block.estimates
-            if block.open_bounds or estimate.fingerprint not in known
+            if before.open_bounds or estimate.fingerprint not in known
         }
         return tuple(unpaid.values())
 
@@ -704,6 +755,11 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
     share = error.remaining[0] / error.requested[0]
     if not 0 < share < 1:
         return None
+    if prepared.price_open:
+        return (
+            "an answer at the epsilon in force must be affordable before bounds are found: SET a "
+            "smaller epsilon, or ask for a larger max_error"
+        )
     within = prepared.within(share)
     if within is not None:
         return f"what is left allows less: {within}. Ask for a larger max_error"

@@ -170,6 +170,30 @@ def test_a_text_of_any_length_makes_nothing_fail(postgres_server: Server, tmp_pa
     world.close()
 
 
+@pytest.mark.slow
+def test_a_maximum_error_finds_bounds_of_values_and_is_kept_or_told(
+    postgres_server: Server, tmp_path: Path
+) -> None:
+    world = PostgreSQLWorld(postgres_server, f"errors_{os.getpid()}")
+    world.run("CREATE TABLE texts (uid BIGINT, x DOUBLE PRECISION, n NUMERIC(12,2))")
+    world.run(
+        "INSERT INTO texts SELECT i, CASE i % 9 WHEN 0 THEN 'NaN'::float8 WHEN 1 THEN NULL ELSE i % 50 END, "
+        "-(i % 30) FROM generate_series(1, 4500) AS i"
+    )
+    world.run(f"GRANT SELECT ON texts TO {READER}")
+    asked = "SELECT sum(x) AS x, sum(n) AS n FROM texts"
+    with dpsql.connect(world.url, LONG, tmp_path / "budget.db", "ana") as connection:
+        for error, missed in ((20_000.0, False), (0.001, True)):
+            result = connection.sql(asked, max_error=error, max_rows_contributed=1)
+            ((x, n),) = result.fetchall()
+            assert abs(x - 3500 * 24.5) < 40_000
+            assert abs(n + 4500 * 14.5) < 40_000
+            assert ("error_missed" in {each.kind for each in result.warnings}) == missed
+            known = connection.sql(asked, max_error=error, max_rows_contributed=1)
+            assert known.cost.stored
+    world.close()
+
+
 @pytest.mark.usefixtures("no_noise", "discovered_keys")
 def test_an_enum_is_text_without_an_order(postgres_server: Server, tmp_path: Path) -> None:
     world = PostgreSQLWorld(postgres_server, f"enums_{os.getpid()}")

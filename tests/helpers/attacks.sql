@@ -151,7 +151,8 @@ answers: select count(*) filter (where k = 1) from visits
 aggregate_not_supported: select sum(distinct n) from visits
 aggregate_not_supported: select sum(n order by k) from visits
 aggregate_not_supported: select count(n, k) from visits
-unbounded_sum: select sum(k, max_error => 20) from visits
+answers: select sum(k, max_error => 20) from visits
+unbounded_sum: select with differential_privacy options (epsilon = 0.000001) sum(k), avg(k + 1) from visits
 answers: select sum(k) from visits
 not_numeric: select sum(s) from visits
 answers: select sum(uid) from visits

@@ -223,14 +223,68 @@ def test_unknown_keys_find_both_bounds_for_a_maximum_error(tmp_path: Path) -> No
         assert len([said for said in result.plan.blocks[0].declared if "found" in said]) == 2
 
 
-def test_a_price_beyond_the_maximum_is_told_with_the_bounds_that_were_found(tmp_path: Path) -> None:
+def missed(result: dpsql.Result) -> list[str]:
+    """What strong warnings say of a maximum error that is not kept."""
+    found = [each for each in result.warnings if each.kind == "error_missed"]
+    assert all(each.strong for each in found)
+    return [each.text for each in found]
+
+
+@pytest.mark.parametrize("composition", Composition)
+def test_a_price_beyond_the_maximum_is_no_refusal_once_the_bounds_are_paid_for(
+    composition: Composition, tmp_path: Path
+) -> None:
     """Of the usual ten rows it would be kept; forty cost more than the policy allows."""
-    with opened(tmp_path, most=1.0) as con:
-        for _ in range(2):  # the bounds are paid for once
-            with fails_with("max_error_too_small") as caught:
-                con.sql(ASKED, max_error=100.0)
-            assert "found privately" in str(caught.value)
-    assert entries(tmp_path) == [LEFT_OUT_MECHANISM]
+    with opened(tmp_path, most=1.0, composition=composition) as con:
+        assert con.explain(ASKED, max_error=100.0).price_open
+        result = con.sql(ASKED, max_error=100.0)
+        (text,) = missed(result)
+        noise = result.intervals()["n"]
+        widths = zip(noise.high, noise.low, strict=True)
+        assert all(high - low > 2 * 100.0 for high, low in widths)
+        assert "at epsilon 1 count_star() is within ±" in text
+        assert "and not ± 100" in text
+        assert result.cost.settled_epsilon == pytest.approx(1.0, rel=0.01)
+        again = con.sql(ASKED, max_error=100.0)
+        assert again.cost.stored
+        assert missed(again) == [text]
+        told = " ".join(con.explain(ASKED, max_error=100.0).blocks[0].declared)
+        assert "max_error takes more than can be spent" in told
+        assert not missed(con.sql(ASKED, max_error=6000.0))
+    assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"] * 2
+
+
+def test_what_an_account_cannot_pay_is_answered_within_it_once_the_bounds_are_paid_for(
+    tmp_path: Path,
+) -> None:
+    """And refused, for nothing, where they were known before."""
+    error = 100.0
+    with opened(tmp_path, total=2.0) as con:
+        result = con.sql(ASKED, max_error=error)
+        assert "at epsilon 1 " in missed(result)[0]
+        assert con.sql(ASKED, max_error=error).cost.stored
+        known = con.explain(ASKED, max_error=error)
+        assert known.answered
+        assert not known.price_open
+        assert known.taken is not None
+        assert known.taken > 1
+        before = spent(con)
+        with fails_with("budget_exceeded"):
+            con.sql(ASKED, max_error=error, fresh=True)
+        assert spent(con) == before
+    assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"]
+
+
+def test_explain_tells_what_an_error_costs_at_least(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:
+        told = con.explain(ASKED, max_error=400.0)
+        assert told.cheapest is not None
+        assert 0 < told.cheapest < told.reserved_epsilon
+        words = " ".join(str(told).split())
+        assert "bounds that are found first, from ε 0." in words
+        assert "answered at the epsilon in force, with wider intervals" in words
+        con.sql(ASKED, max_error=400.0)
+        assert con.explain(ASKED, max_error=400.0).cheapest is None
 
 
 def test_an_error_that_no_bounds_keep_is_refused_before_any_are_paid_for(tmp_path: Path) -> None:
@@ -241,16 +295,18 @@ def test_an_error_that_no_bounds_keep_is_refused_before_any_are_paid_for(tmp_pat
         assert spent(con) == 0.0
 
 
-def test_an_account_that_lacks_the_price_of_an_error_is_told_it(tmp_path: Path) -> None:
-    """Of what surely costs too much nothing is bought; of what may be within, the bounds."""
+def test_an_account_without_room_for_what_may_come_pays_for_no_bounds(tmp_path: Path) -> None:
+    """For the error at the smallest numbers, and for the answer at the epsilon in force."""
     with opened(tmp_path, total=0.3) as con:
         with fails_with("budget_exceeded"):
             con.sql(ASKED, max_error=10.0)
-        assert spent(con) == 0.0
         with fails_with("budget_exceeded") as caught:
             con.sql(ASKED, max_error=400.0, max_groups_contributed=1)
-        assert "is within ±" in str(caught.value.hint)
-    assert entries(tmp_path) == [LEFT_OUT_MECHANISM]
+        assert "SET a smaller epsilon" in str(caught.value.hint)
+        assert spent(con) == 0.0
+        con.sql("SET epsilon = 0.4")
+        assert len(con.sql(ASKED, max_error=400.0, max_groups_contributed=1)) == 3
+    assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"]
 
 
 # -- what is refused, and what fails ----------------------------------------------------------

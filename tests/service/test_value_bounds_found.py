@@ -166,9 +166,70 @@ def test_bounds_are_not_paid_for_where_the_question_cannot_be(tmp_path: Path) ->
     assert entries(tmp_path) == []
 
 
-def test_a_maximum_error_needs_bounds_that_are_known_before(tmp_path: Path) -> None:
-    with opened(tmp_path) as con, fails_with("unbounded_sum"):
-        con.sql(ASKED, max_error=500.0)
+@pytest.mark.parametrize("composition", Composition)
+@pytest.mark.parametrize("error", [500.0, 3000.0])
+def test_a_maximum_error_finds_bounds_of_values_and_holds_the_truth(
+    composition: Composition, error: float, tmp_path: Path
+) -> None:
+    truth = UNITS / 3 * 29.5
+    with opened(tmp_path, composition=composition) as con:
+        before = con.explain(ASKED, max_error=error)
+        assert before.price_open
+        cheapest = before.cheapest or 0.0
+        result = con.sql(ASKED, max_error=error)
+        assert all(abs(total - truth) < 4 * error for _, total in result.fetchall())
+        noise = result.intervals()["s"]
+        assert all(h - low <= 2 * error for h, low in zip(noise.high, noise.low, strict=True))
+        known = con.explain(ASKED, max_error=error)
+        assert not known.price_open
+        assert cheapest <= result.cost.settled_epsilon
+        assert con.sql(ASKED, max_error=error).cost.stored
+    assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "kept"),
+    [
+        (ASKED, 1.0, False),
+        ("SELECT sum(x, max_error => 2000) AS s, avg(i) AS a, count(*) AS n FROM t", None, True),
+        ("SELECT k, count(*, max_error => 40) AS n, sum(x) AS s FROM t GROUP BY k", None, True),
+        ("SELECT i, sum(x * p) AS s FROM t GROUP BY i", 3000.0, True),
+        ("SELECT sum(z) AS s FROM t", 10.0, True),  # nothing but NULL
+        ("SELECT sum(x * CAST('NaN' AS DOUBLE)) AS s FROM t", 10.0, True),
+        ("SELECT sum(x - 30) AS s FROM t WHERE u = 7", 10.0, True),  # of one unit
+        ("SELECT sum(x * i) AS s FROM t WHERE x > 1e9", 10.0, True),
+    ],
+)
+def test_a_maximum_error_is_kept_or_told_whatever_the_values_are(
+    asked: str, error: float | None, kept: bool, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {} if error is None else {"max_error": error}
+    with opened(tmp_path) as con:
+        assert "found first" in " ".join(con.explain(asked, **given).blocks[0].declared)
+        result = con.sql(asked, **given)
+        assert len(result) > 0
+        assert ("error_missed" in {each.kind for each in result.warnings}) == (not kept)
+        again = con.sql(asked, **given)
+        assert again.cost.stored
+        assert again.warnings == result.warnings
+
+
+def test_values_that_public_facts_bound_are_not_drawn_for_a_maximum_error(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:
+        asked = "SELECT sum(i % 10) AS a, sum(CASE WHEN x > 20 THEN 5 ELSE 0 END) AS b FROM t"
+        assert not con.explain(asked, max_error=500.0).price_open
+        con.sql(asked, max_error=500.0)
+    assert LEFT_OUT_MECHANISM not in entries(tmp_path)
+
+
+def test_an_account_that_bounds_make_too_dear_pays_no_more_than_the_epsilon_in_force(
+    tmp_path: Path,
+) -> None:
+    with opened(tmp_path, total=4.0) as con:
+        result = con.sql(ASKED, max_error=70.0)
+        assert "error_missed" in {each.kind for each in result.warnings}
+        assert result.cost.settled_epsilon == pytest.approx(2.0, rel=0.01)
+        assert con.sql(ASKED, max_error=70.0).cost.stored
 
 
 def test_no_roll_up_answers_before_bounds_are_known(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ def value_bounds_fingerprint(
         *(value.argument, value.whole),
         *(_size(block.parameters.epsilon), _size(draw.side.targets[0])),
         *(() if steps is None else ("steps", steps)),
+        *(("max_error",) if draw.side.lasting else ()),
     )
     return _digest(asked)
 

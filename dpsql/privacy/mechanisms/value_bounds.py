@@ -78,17 +78,26 @@ class ValueBounds:
 
 
 def value_bounds(
-    price: PrivacyLoss, target: float, *, whole: bool, base_of_zero: int = BASE_OF_ZERO
+    price: PrivacyLoss,
+    target: float,
+    *,
+    whole: bool,
+    base_of_zero: int = BASE_OF_ZERO,
+    falling: bool = False,
 ) -> ValueBounds:
     """Build the draws of the bounds of values, at ``price`` each.
 
     ``target`` is the weight in units to be cut on each side. ``whole`` values are integers, and
-    their bounds are. ``base_of_zero`` is the base measure of 0, by that of 1. Raises
-    ParameterError if the price is not positive.
+    their bounds are. ``base_of_zero`` is the base measure of 0, by that of 1. Where the noise is
+    as wide whatever the bounds are, the ``target`` is that for a bound of 1, and ``falling``: what
+    a bound cuts is as large as it is. Raises ParameterError if the price is not positive.
     """
     least = 0 if whole else _LEAST_EXPONENT
     powers = [2**exponent for exponent in range(_MOST_EXPONENT - least + 1)]
     rungs = sorted({0, *powers, *(3 * power // 2 for power in powers[1:-1])})
-    targets = [target] * len(rungs)
-    draw = bound_draw(price, rungs, POWER_OF_VALUES, targets, base_of_zero=base_of_zero)
-    return ValueBounds(draw, 2.0**least)
+    unit = 2.0**least
+    targets = [target / (max(1, rung) * unit) if falling else target for rung in rungs]
+    draw = bound_draw(
+        *(price, rungs, POWER_OF_VALUES, targets), lasting=falling, base_of_zero=base_of_zero
+    )
+    return ValueBounds(draw, unit)

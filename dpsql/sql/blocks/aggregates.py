@@ -297,11 +297,9 @@ class Aggregates:
     def _found_bounds(self, call: AggregateCall, argument: exp.Expr) -> Range:
         """Return the bounds that were found for a value, or until then those of a usual size.
 
-        Raises ``QueryRefused`` where none can be found: how wide intervals are must be known before
-        for a maximum error.
+        Raises ``QueryRefused`` where none can be found.
         """
-        exact = self.parameters.max_error is not None or call.max_error is not None
-        if self._values is None or exact:
+        if self._values is None:
             raise self._unbounded(call)
         arguments = [value.argument for value in self.unbounded]
         if argument in arguments:
@@ -410,7 +408,6 @@ class Aggregates:
         )
 
     def _unbounded(self, call: AggregateCall) -> QueryRefused:
-        else_found = "" if self._values is None else " Without max_error they are found first."
         return self._refusal(
             "the summed expression has no declared bounds, and here none can be found first",
             "unbounded_sum",
@@ -418,7 +415,7 @@ class Aggregates:
             hint="Say where its values are clamped: "
             f"{written_name(call.function).upper()}(x, {PER_ROW} => (lower, upper)). Or ask the "
             "data owner to declare lower and upper for its columns under "
-            f"tables.{self.policy.name}.columns in the policies file.{else_found}",
+            f"tables.{self.policy.name}.columns in the policies file.",
         )
 
     def _refusal(

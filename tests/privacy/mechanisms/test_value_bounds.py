@@ -23,6 +23,10 @@ Unit = tuple[float, ...]  # the values of a unit
 Law = NDArray[np.float64]
 SMALL = value_bounds(PRICE, 1.0, whole=True)
 SMALL = replace(SMALL, side=replace(SMALL.side, rungs=(0, 1, 2, 4), targets=(WHOLE_WEIGHT,) * 4))
+_FALLING = tuple(
+    value_bounds(PRICE, 8.0, whole=True, falling=True).side.targets[i] for i in (0, 1, 2, 4)
+)
+BESIDE_ERROR = replace(SMALL, side=replace(SMALL.side, lasting=True, targets=_FALLING))
 
 
 def weights(units: Sequence[Unit], draw: ValueBounds, sign: int) -> list[int]:
@@ -39,12 +43,12 @@ def log_law(
 ) -> Law:
     """The logarithms of what each rung is drawn with, by the formula."""
     over = list(accumulate(reversed(exact)))[-2::-1]
+    beyond = [max(0, tail - target) for tail, target in zip(over, draw.targets, strict=True)]
+    if draw.lasting:
+        beyond = list(accumulate(reversed([*beyond[:-1], 0]), max))[::-1]
     logs = [
-        (math.log(each) if base is None else base(rung))
-        - draw.rate * max(0, tail - target) / WHOLE_WEIGHT
-        for rung, each, tail, target in zip(
-            draw.rungs, draw.bases(), over, draw.targets, strict=True
-        )
+        (math.log(each) if base is None else base(rung)) - draw.rate * score / WHOLE_WEIGHT
+        for rung, each, score in zip(draw.rungs, draw.bases(), beyond, strict=True)
     ]
     found = np.array(logs)
     law: Law = found - np.log(np.exp(found - found.max()).sum()) - found.max()
@@ -69,10 +73,11 @@ def neighbours() -> Iterator[tuple[list[Unit], list[Unit]]]:
                 yield without, [*without, unit]
 
 
-def test_divergences_are_within_the_price_of_both_draws() -> None:
+@pytest.mark.parametrize("draw", [SMALL, BESIDE_ERROR])
+def test_divergences_are_within_the_price_of_both_draws(draw: ValueBounds) -> None:
     widest = 0.0
     for without, with_unit in neighbours():
-        p, q = joint_law(SMALL, without), joint_law(SMALL, with_unit)
+        p, q = joint_law(draw, without), joint_law(draw, with_unit)
         for order in ORDERS:
             divergence = max(renyi(p, q, order), renyi(q, p, order)) / order
             widest = max(widest, divergence)
@@ -165,6 +170,16 @@ def test_the_error_of_a_sum_is_near_that_of_the_best_bounds_in_hindsight(shape: 
     found = [error(bounds, sigma / math.sqrt(0.8)) for bounds in drawn_bounds(values, 200)]
     assert np.mean(found) < 2.6 * best
     assert error((-(2.0**20), 2.0**20)) > 20 * best  # it matters which
+
+
+def test_what_a_bound_may_cut_beside_an_error_falls_with_it() -> None:
+    assert [target / WHOLE_WEIGHT for target in _FALLING] == [8.0, 8.0, 4.0, 2.0]
+    units = [(50.0,)] * UNITS
+    for error, cut in ((1e2, False), (1e6, True)):
+        draw = value_bounds(PrivacyLoss(0.02), error, whole=False, falling=True)
+        above, below = (weights(units, draw, sign) for sign in (1, -1))
+        ((_, upper),) = draw.draw(above, below, SeededSource(5)).values
+        assert (upper < 50) == cut
 
 
 def test_values_of_one_sign_have_zero_as_the_other_bound() -> None:
