@@ -28,6 +28,7 @@ class Interval:
 
 _OF_ROWS = frozenset({MeasureKind.ROWS, MeasureKind.VALUES, MeasureKind.NUMBERS})
 _BEYOND = 0.75  # rows of a pair beyond a bound, as a part of the bound
+_BEYOND_OF_VALUES = 2.0  # distinct values of a group beyond a bound, likewise
 _DRIFT = 0.1  # of an average, in halves of the range of values, if all rows were cut
 _WORTH_IT = 1.1  # times the margin of noise alone
 
@@ -132,8 +133,8 @@ def interval_given_choice(
 def allows_for_cut(plan: BlockPlan, index: int) -> bool:
     """Tell whether intervals of an aggregate allow for rows beyond a number that was drawn.
 
-    Those of counts of rows and of sums of one sign, which lack them, and of averages and spreads,
-    which drift.
+    Those of counts of rows, of distinct values where nothing else is bounded, and of sums of one
+    sign, which lack them, and of averages and spreads, which drift.
     """
     aggregate = plan.block.aggregates[index]
     if not plan.weight_cut or aggregate.quantile is not None:
@@ -144,6 +145,8 @@ def allows_for_cut(plan: BlockPlan, index: int) -> bool:
     summed = plan.block.sums_alone and measure.kind is MeasureKind.SUM
     if summed and measure.per_group is None and measure.lattice is not None:
         return measure.lattice.low >= 0  # else what is cut may lie on both sides
+    if measure.kind is MeasureKind.DISTINCT:
+        return bool(plan.block.values_alone) and measure.per_group is None
     return measure.kind in _OF_ROWS
 
 
@@ -155,8 +158,9 @@ def supposedly_cut(
     It is an allowance, and not a bound: nothing that was released says what the heaviest units
     have. Each of the pairs that the draw supposedly cuts has three quarters as many rows beyond the
     bound as below it, as where numbers of rows fall off like a power between -2 and -3, or as much
-    of a sum. Groups lack it in proportion to their values, of a ``total`` of them. All is 0 for
-    other aggregates, and where the number was given.
+    of a sum; of distinct values twice as many, which fewer and fewer units hold. Groups lack it in
+    proportion to their values, of a ``total`` of them. All is 0 for other aggregates, and where the
+    number was given.
     """
     if not allows_for_cut(plan, index) or not total:
         return np.zeros_like(values)
@@ -207,7 +211,8 @@ def total_counted(aggregate: Aggregate, columns: Sequence[FloatArray]) -> float:
 def _rows_beyond(plan: BlockPlan, released: int) -> float:
     """Compute how many rows of all groups are supposedly beyond the number that was drawn."""
     groups = released if plan.groups is None else min(plan.groups, released)
-    return _BEYOND * plan.weight_cut * groups * plan.block.parameters.rows_limit
+    part = _BEYOND_OF_VALUES if plan.block.values_alone else _BEYOND
+    return part * plan.weight_cut * groups * plan.block.parameters.rows_limit
 
 
 def with_rounding(plan: BlockPlan, index: int, whole: bool, margin: float) -> float:

@@ -295,10 +295,18 @@ class Block:
 
         None where bounds of their values are to be found as well: those are drawn at once.
         """
-        bounded = [m for m in self.measures if m.per_group is None and not m.counts_units]
-        others = any(m.kind is not MeasureKind.SUM for m in bounded) or self.quantiles
         values = self.bounds_found is not None and self.bounds_found.values
-        return () if others or values else tuple(bounded)
+        return () if values else self._bounded_alone(MeasureKind.SUM)
+
+    @property
+    def values_alone(self) -> tuple[Measure, ...]:
+        """The counts of distinct values that a number of rows bounds, where it bounds no other."""
+        return self._bounded_alone(MeasureKind.DISTINCT)
+
+    def _bounded_alone(self, kind: MeasureKind) -> tuple[Measure, ...]:
+        bounded = [m for m in self.measures if m.per_group is None and not m.counts_units]
+        others = any(m.kind is not kind for m in bounded) or self.quantiles
+        return () if others else tuple(bounded)
 
     @property
     def weighted(self) -> bool:

@@ -45,19 +45,23 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
     """Write the exact row of a choice: a row id, and the weight of pairs between each two rungs.
 
     Those of rows first, then those of groups. All are 0 over no rows. Sensitivity: when one unit is
-    added, the weights of either grow by at most ``WHOLE_WEIGHT`` together, and none falls. Checked
-    by ``tests/kinds/test_bounds_choice_kind.py``.
+    added, the weights of either grow by at most ``WHOLE_WEIGHT`` together, and none falls. Those of
+    shared values, between any two rungs, grow by as many whole weights as there are numbers between
+    these at most, and fall by as many as the lower one is. Checked by
+    ``tests/kinds/test_bounds_choice_kind.py``.
     """
     rows, derived = PrivateRows(plan, 0, dialect), dialect.derived
+    shared = choice.rows is not None and choice.rows.shared
     found, weight = rows.internal("found"), rows.internal("weight")
     pair = join(", ", [rows.unit, *rows.keys])
-    read, size = _sized(rows)
+    once = rows.internal("once")
+    read, size = (once, sql("count(*)")) if shared else _sized(rows)
     pairs = sql(
         "SELECT {pair}, {size} AS {found} FROM {rows} GROUP BY {pair}",
         pair=pair,
         size=size,
         found=found,
-        rows=dialect.to_group(derived(read), [rows.unit, *rows.keys]),
+        rows=dialect.to_group(read, [rows.unit, *rows.keys]),
     )
     all_pairs, all_sizes = rows.internal("pairs"), rows.internal("sizes")
     sizes = sql(
@@ -66,7 +70,9 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
         all_pairs,
         unit=rows.unit,
     )
-    stored = ((all_pairs, pairs), (all_sizes, sizes))
+    stored = [(all_pairs, pairs), (all_sizes, sizes)]
+    if shared:
+        stored.insert(0, (once, _with_values(rows)))
     steps = join(", ", [dialect.materialized(name, written) for name, written in stored])
     # Takes half the time of one window over all pairs.
     counted = sql("SELECT * FROM {} JOIN {} USING ({})", all_pairs, all_sizes, rows.unit)
@@ -76,12 +82,32 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
     places = join(", ", [place for _, _, place in drawn])
     weighted = sql(
         "SELECT {}, {} AS {} FROM {}",
-        join(", ", [sql("{} AS {}", _place(draw, each), place) for each, draw, place in drawn]),
+        join(
+            ", ",
+            [
+                sql("{} AS {}", _nowhere(draw) if draw.shared else _place(draw, each), place)
+                for each, draw, place in drawn
+            ],
+        ),
         (WHOLE_WEIGHT // groups).narrowed().sql,
         weight,
         derived(counted),
     )
-    whole = column(weight, 0, WHOLE_WEIGHT, dialect=dialect)
+    if shared:
+        values = sql(
+            "SELECT {}, {weight} FROM {}",
+            join(
+                ", ",
+                [
+                    place if draw.shared else sql("{} AS {}", _nowhere(draw), place)
+                    for _, draw, place in drawn
+                ],
+            ),
+            derived(_named_first(rows, choice, once, all_sizes)),
+            weight=weight,
+        )
+        weighted = values if choice.groups is None else sql("{} UNION ALL {}", weighted, values)
+    whole = column(weight, -WHOLE_WEIGHT if shared else 0, WHOLE_WEIGHT, dialect=dialect)
     by_place = sql(
         "SELECT {places}, {} AS {weight} FROM {} GROUP BY {places}",
         whole.sum_over(1).narrowed().sql,
@@ -103,6 +129,87 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
     return sql("WITH {} SELECT {} FROM {}", steps, selected, derived(by_place))
 
 
+def _value(rows: PrivateRows, index: int) -> Sql:
+    return rows.internal(f"value{index}")
+
+
+def _with_values(rows: PrivateRows) -> Sql:
+    """Select rows with all values that are counted once each."""
+    arguments = []
+    for index, measure in enumerate(rows.plan.block.values_alone):
+        assert measure.argument is not None
+        source = total_sql(measure.argument, rows.table, rows.dialect)
+        arguments.append(sql("{} AS {}", source, _value(rows, index)))
+    return rows.select(arguments)
+
+
+def _named_first(rows: PrivateRows, choice: BoundsChoice, once: Sql, sizes: Sql) -> Sql:
+    """Write the weights of values by the rungs below the place at which a unit first has them.
+
+    Each unit has its values in an order of its own, by a hash, like those that an answer keeps. A
+    value is known by its hash, which all spellings share. Up to a rung it has the weight of the
+    heaviest unit that names it there, and each rung what is beyond the ones before: in two rows,
+    that with the rung's own units, less that without them.
+    """
+    dialect, derived, draw = rows.dialect, rows.dialect.derived, choice.rows
+    assert draw is not None
+    named, found, place = rows.internal("named"), rows.internal("found"), rows.internal("row_place")
+    weight, at, row = rows.internal("weight"), rows.internal("at"), rows.internal("row")
+    group, measures = [rows.unit, *rows.keys], rows.plan.block.values_alone
+    ranked = (
+        sql(
+            "SELECT {}, {} AS {}, dense_rank() OVER (PARTITION BY {} ORDER BY {}, {}) AS {} "
+            "FROM {} WHERE {} IS NOT NULL",
+            rows.unit,
+            dialect.salted_hash(index, [*rows.keys, value]),
+            named,
+            join(", ", group),
+            rows.hashed([*group, value]),
+            dialect.ascending(value),
+            found,
+            once,
+            value,
+        )
+        for index, value in ((index, _value(rows, index)) for index in range(len(measures)))
+    )
+    parts = column(rows.number, 1, MOST_ROWS, dialect=dialect) * len(measures)
+    weighted = sql(
+        "SELECT {}, {} AS {}, {} AS {} FROM {} JOIN {} USING ({})",
+        *(named, _place(draw, found), place),
+        *((WHOLE_WEIGHT // parts).narrowed().sql, weight),
+        *(derived(join(" UNION ALL ", ranked)), sizes, rows.unit),
+    )
+    heaviest = sql(
+        "SELECT {named}, {place}, max({weight}) AS {weight} FROM {} GROUP BY {named}, {place}",
+        derived(weighted),
+        named=named,
+        place=place,
+        weight=weight,
+    )
+    twice = sql(
+        "SELECT {named}, {place}, {row}, 2 * {place} + {row} AS {at}, "
+        "CASE WHEN {row} = 2 THEN {weight} ELSE 0 END AS {weight} FROM {} CROSS JOIN {}",
+        derived(heaviest),
+        dialect.numbers(2, sql("n"), row),
+        named=named,
+        place=place,
+        row=row,
+        at=at,
+        weight=weight,
+    )
+    so_far = sql("max({}) OVER (PARTITION BY {} ORDER BY {})", weight, named, at)
+    heavy = column(so_far, 0, WHOLE_WEIGHT, dialect=dialect)
+    return sql(
+        "SELECT {place}, CASE WHEN {row} = 2 THEN {} ELSE {} END AS {weight} FROM {}",
+        heavy.sql,
+        (heavy * -1).narrowed().sql,
+        derived(twice),
+        place=place,
+        row=row,
+        weight=weight,
+    )
+
+
 def _sized(rows: PrivateRows) -> tuple[Sql, Sql]:
     """Write rows, and the size of a unit's pair with a group: the number of rows that cuts nothing.
 
@@ -111,8 +218,8 @@ def _sized(rows: PrivateRows) -> tuple[Sql, Sql]:
     """
     block, dialect = rows.plan.block, rows.dialect
     if not block.sums_alone:
-        return rows.select(), sql("count(*)")
-    named = [(m, rows.internal(f"value{index}")) for index, m in enumerate(block.sums_alone)]
+        return dialect.derived(rows.select()), sql("count(*)")
+    named = [(m, _value(rows, index)) for index, m in enumerate(block.sums_alone)]
     arguments, steps, sizes = [], [], []
     for measure, name in named:
         assert measure.argument is not None
@@ -128,7 +235,7 @@ def _sized(rows: PrivateRows) -> tuple[Sql, Sql]:
                 sizes.append(((most + (end - 1)) // end).narrowed().sql)
     selected = join(", ", [rows.unit, *rows.keys, *steps])
     read = sql("SELECT {} FROM {}", selected, dialect.derived(rows.select(arguments)))
-    return read, reduce(dialect.greatest, sizes, sql("0"))
+    return dialect.derived(read), reduce(dialect.greatest, sizes, sql("0"))
 
 
 def _place(draw: BoundDraw, number: Sql) -> Sql:
@@ -138,6 +245,11 @@ def _place(draw: BoundDraw, number: Sql) -> Sql:
         for index, rung in enumerate(draw.rungs)
     )
     return sql("CASE {} ELSE {} END", join(" ", cases), digits(len(draw.rungs)))
+
+
+def _nowhere(draw: BoundDraw) -> Sql:
+    """Write a place that no rung has, for rows of another draw."""
+    return digits(len(draw.rungs) + 1)
 
 
 def _columns(choice: BoundsChoice) -> Iterator[str]:

@@ -21,6 +21,7 @@ from dpsql.privacy.mechanisms.bounds_choice import (
     POWER_OF_NAMED,
     POWER_OF_RANKED,
     POWER_OF_ROWS,
+    POWER_OF_VALUES,
     BoundDraw,
     BoundsChoice,
     bound_draw,
@@ -197,8 +198,12 @@ def priced_bounds_choice(
         rungs = (*least, *ladder(min(most, found.most_rows or most)))
         price = payer.part_beside(of_rows, others)
         aims = targets[-1:] * len(rungs)
+        shared = bool(block.values_alone)
         rows = bound_draw(
-            price, rungs, POWER_OF_ROWS, aims, lasting=fixed, base_of_zero=BASE_OF_NONE
+            *(price, rungs, POWER_OF_VALUES if shared else POWER_OF_ROWS, aims),
+            lasting=fixed,
+            base_of_zero=BASE_OF_NONE,
+            shared=shared,
         )
         return BoundsChoice(groups, rows, tuple(map(weight_in_steps, targets)))
     except ParameterError:

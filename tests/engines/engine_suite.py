@@ -32,7 +32,13 @@ from engine_world import (
 from golden_files import Case, cases, files
 from helpers import linked_tables as lineage_world
 from helpers.random_examples import examples_of, many_examples_of
-from helpers.sensitivity import moved_by_units, plan_violations, rows_without, units_of
+from helpers.sensitivity import (
+    moved_by_units,
+    plan_violations,
+    rows_without,
+    shared_moves_beyond,
+    units_of,
+)
 from helpers.sql_text import Spelled, generated
 from helpers.support import Planned, planned, policy
 from helpers.unchecked_runs import unread
@@ -299,6 +305,36 @@ class EngineSuite:
             return PreparedBoundsChoice("f", tables, choice=choice, write=write, renderer=renderer)
 
         self._moves_a_whole(world, reference, asked, odd_rows())
+
+    @pytest.mark.parametrize("value", ["f", "s", "j", "CAST(s AS DOUBLE) * a"])
+    def test_one_unit_moves_the_weights_of_shared_values_by_those_it_names(
+        self, value: str, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        question = f"SELECT c, count(DISTINCT {value}), count(DISTINCT a) FROM r GROUP BY c"
+        parameters: dict[str, Any] = {"epsilon": 1.0, "max_rows_contributed": AUTO}
+        (plan,) = planned(
+            question, sensitivity.SCHEMA, sensitivity.RULES, usual=False, **parameters
+        ).plans
+        choice = plan.bounds_choice
+        assert choice is not None
+        assert choice.rows is not None
+        assert choice.rows.shared
+
+        def weights(each: EngineWorld, kept: Sequence[Row]) -> list[int]:
+            write = partial(bounds_choice_sql, plan, choice, each.dialect)
+            tables, renderer = scanned(plan.block.source.rows), each.dialect.renderer
+            asked = PreparedBoundsChoice("f", tables, choice=choice, write=write, renderer=renderer)
+            with each.engine(one_table(kept)).run() as run:
+                return read_weights(run, asked)[0]
+
+        rows = odd_rows(float("nan"), -float("nan"))
+        before = weights(world, rows)
+        assert sum(before) == sum(weights(reference, rows)) > 0  # orders differ, and values do not
+        assert not any(weights(world, []))
+        for unit in (1, 3, None):
+            after = weights(world, [row for row in rows if row[0] != unit])
+            moved = [one - other for one, other in zip(before, after, strict=True)]
+            assert shared_moves_beyond(choice.rows.rungs, moved, WHOLE_WEIGHT) == []
 
     @pytest.mark.parametrize(
         "value", ["f", "a", "f * a", "a * a * j", "CAST(s AS DOUBLE) * a", "abs(f) / i"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, combinations
 from typing import Any, TypeVar
 
 import duckdb
@@ -173,3 +174,17 @@ def audit(
 def plan_violations(plan: BlockPlan) -> Callable[[Groups, Groups], list[str]]:
     """What a unit may not change of the exact rows of a plan."""
     return lambda without, whole: Difference(without, whole).violations(plan)
+
+
+def shared_moves_beyond(rungs: Sequence[int], moved: Sequence[int], whole: int) -> list[str]:
+    """Tell where a unit moves the weights of values between two rungs by more than it may.
+
+    Up by as many wholes as there are numbers between them, and down by as many as the lower one is.
+    """
+    up_to = list(accumulate(moved[: len(rungs)]))
+    found = [
+        f"{below} to {above}: {more - less}"
+        for (below, less), (above, more) in combinations(zip(rungs, up_to, strict=True), 2)
+        if not -below * whole <= more - less <= (above - below) * whole
+    ]
+    return found + [f"up to {r}: {n}" for r, n in zip(rungs, up_to, strict=True) if n < 0]

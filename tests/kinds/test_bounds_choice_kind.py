@@ -13,7 +13,7 @@ import pytest
 from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.random_examples import examples_of, many_examples_of
-from helpers.sensitivity import TableLab
+from helpers.sensitivity import TableLab, shared_moves_beyond
 from helpers.sql_text import text
 from helpers.support import Planned, planned
 from hypothesis import given, settings
@@ -188,6 +188,81 @@ def test_a_pair_of_sums_alone_is_as_large_as_its_sum(measures: str, sizes: tuple
     found = Counter(sum(rung < size for rung in draw.rungs) for size in sizes)
     expected = [WHOLE_WEIGHT * found[place] for place in range(len(draw.rungs) + 1)]
     assert parts_of(plan, exact(plan, rows))[0] == expected
+
+
+# -- distinct values --------------------------------------------------------------------------
+
+SHARED = (
+    "SELECT count(DISTINCT a) FROM r",
+    "SELECT c, count(DISTINCT s) FROM r GROUP BY c",
+    "SELECT s, count(DISTINCT x) FILTER (WHERE x > 1) FROM r GROUP BY s",
+    "SELECT c, count(DISTINCT a), count(DISTINCT x), count(DISTINCT u) FROM r GROUP BY c",
+)
+
+
+def beyond(
+    plan: BlockPlan, world: Any, written: Callable[[BlockPlan], str] = statement
+) -> list[str]:
+    draw = chosen(plan).rows
+    assert draw is not None
+    assert draw.shared
+    of_rows, of_groups = parts_of(plan, moves(plan, world, written))
+    assert min(of_groups, default=0) >= 0
+    assert sum(of_groups) <= WHOLE_WEIGHT
+    return shared_moves_beyond(draw.rungs, of_rows, WHOLE_WEIGHT)
+
+
+@pytest.mark.parametrize("number", [4, pytest.param(80, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("question", SHARED)
+def test_one_unit_moves_the_weights_of_values_by_those_it_names(question: str, number: int) -> None:
+    (plan,) = asked(question).plans
+
+    @examples_of(number)
+    @given(worlds)
+    def within(world: Any) -> None:
+        assert beyond(plan, world) == []
+
+    within()
+
+
+def test_a_twin_whose_values_all_weigh_a_whole_in_each_group_is_noticed() -> None:
+    def whole(plan: BlockPlan) -> str:
+        return statement(plan).replace('count(*) AS "__dpsql_number"', '1 AS "__dpsql_number"')
+
+    (plan,) = asked("SELECT s, count(DISTINCT a) FROM r GROUP BY s").plans
+    others = [(1, (value, s, "p", 1.0)) for value in range(3) for s in ("", "1", "bad")]
+    world: Any = (others, [(8 + value, s, "p", 1.0) for _, (value, s, *_) in others], 1)
+    assert beyond(plan, world) == []
+    draw = chosen(plan).rows
+    assert draw is not None
+    of_rows = parts_of(plan, moves(plan, world, whole))[0]
+    assert shared_moves_beyond(draw.rungs, of_rows, WHOLE_WEIGHT) != []
+
+
+def test_values_have_the_weight_of_the_heaviest_unit_that_names_them() -> None:
+    (plan,) = asked("SELECT c, count(DISTINCT a) FROM r GROUP BY c").plans
+    rows = [
+        *[(1, value, "", "p", 1.0) for value in range(6)] * 2,
+        (1, 0, "", "q", 1.0),  # half a unit in each of two groups
+        *[(unit, 3, "", "p", 1.0) for unit in (2, 3)],
+        *[(unit, None, "", "p", 1.0) for unit in (4, 5)],
+        (6, 9, "", "other", 1.0),
+    ]
+    of_rows, _ = parts_of(plan, exact(plan, rows))
+    assert sum(of_rows) == WHOLE_WEIGHT * (5 // 2 + 1 + 1)
+    assert of_rows[0] >= WHOLE_WEIGHT * 3 // 2
+    assert not any(exact(plan, []))
+    alone = [row for row in rows if row[0] == 1]
+    half = WHOLE_WEIGHT // 2
+    assert parts_of(plan, exact(plan, alone))[0][:6] == [2 * half, half, half, half, 2 * half, 0]
+
+
+def test_beside_other_counts_it_is_the_rows_of_pairs_that_count() -> None:
+    for measures in ("count(*), count(DISTINCT a)", "count(DISTINCT a), median(x)"):
+        (plan,) = asked(f"SELECT c, {measures} FROM r GROUP BY c").plans
+        draw = chosen(plan).rows
+        assert draw is not None
+        assert not draw.shared
 
 
 # -- when there is one ------------------------------------------------------------------------

@@ -86,8 +86,8 @@ SPARK_SHAPES: Final[Mapping[str, str]] = {
     "no texts": r"cast\(null as array<string>\)",
     "an interval": r"INTERVAL '[0-9 :.-]+' [A-Z]+(?: TO [A-Z]+)?",
     "a count of distinct values": r"count\(distinct ",
-    "a frame up to this row": r"specifiedwindowframe\(RowFrame, unboundedpreceding\$\(\), "
-    r"currentrow\$\(\)\)",
+    "a frame up to this row": r"specifiedwindowframe\((?:Row|Range)Frame, "
+    r"unboundedpreceding\$\(\), currentrow\$\(\)\)",
     "a frame of all rows": r"specifiedwindowframe\(RowFrame, unboundedpreceding\$\(\), "
     r"unboundedfollowing\$\(\)\)",
 }

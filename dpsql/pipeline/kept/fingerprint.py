@@ -90,10 +90,10 @@ def bounds_choice_fingerprint(plan: BlockPlan, steps: int | None = None) -> str:
     """Hash the inputs of the choice of contribution bounds: table, filter, unit, keys, limits.
 
     And the ε of its question, within a factor of 2, and whether totals are asked for: others are
-    best for averages, and at another price. And of which sums, where nothing else is, as it is
-    these that are clamped. And for which bounds a maximum error has that ε, and
-    whether groups are ranked, for which fewer are best, or the number of ``steps`` of a view, whose
-    noise is wider than that of one answer.
+    best for averages, and at another price. And of which sums or distinct values, where nothing
+    else is, as it is these that are clamped or named. And for which bounds a maximum error has that
+    ε, and whether groups are ranked, for which fewer are best, or the number of ``steps`` of a
+    view, whose noise is wider than that of one answer.
     """
     block, found = plan.block, plan.block.bounds_found
     assert found is not None
@@ -105,8 +105,14 @@ def bounds_choice_fingerprint(plan: BlockPlan, steps: int | None = None) -> str:
     )
     named = ("named",) if not plan.declared and block.top_k is None else ()
     error = ("max_error", *block.bounds_to_find.values()) if plan.price_open else ()
-    sums = ("sums", *((m.argument, m.lattice) for m in block.sums_alone)) if found.rows else ()
-    return _digest((*asked, *named, *error, *(sums if block.sums_alone else ())))
+    alone = [("sums", block.sums_alone), ("values", block.values_alone)] if found.rows else []
+    marks = (
+        mark
+        for word, measures in alone
+        if measures
+        for mark in (word, *((m.argument, m.lattice) for m in measures))
+    )
+    return _digest((*asked, *named, *error, *marks))
 
 
 def value_bounds_fingerprint(

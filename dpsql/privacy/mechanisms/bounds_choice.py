@@ -15,6 +15,11 @@ probability proportional to
 The base measure stands for the noise, which grows with B: R ** -5 and G ** -1.5. The score
 stands for what B cuts; a part of all weight may be free. A score of both sides, with
 \\|tail - target\\|, would have twice the range, so four times the price.
+
+Values that units share are lost only where no unit keeps them, so tails say nothing of a count of
+them. There a rung is scored by what larger ones name besides, as a part of their size: the
+generalized exponential mechanism (Raskhodnikova & Smith 2016), as used for counts of distinct
+values by Knop & Steinke 2023, of one side.
 """
 
 from __future__ import annotations
@@ -54,6 +59,9 @@ grows with the root of G, and what it leaves out is missing whole."""
 POWER_OF_NAMED: Final = 8
 """Of the base measure of groups, squared, where a part of all units may be cut: G ** -4."""
 
+POWER_OF_VALUES: Final = 5
+"""Of the base measure of distinct values, squared: N ** -2.5."""
+
 BASE_OF_ZERO: Final = 32
 """The base measure of the rung 0, by that of 1: values of one sign have 0 for the other."""
 
@@ -68,6 +76,7 @@ _STRIPS = 40  # bits of the resolution that proposals are drawn with
 _SLACK = 2.0**-36  # relative error ascribed to float64 weights; the real one is below 2**-40
 _CUT_PER_NOISE = 1.0  # pairs to cut for each standard deviation of the noise on a group
 _BEYOND_TARGET = 2.5  # inverse rates that a draw supposedly cuts beyond its target
+_FARTHER: Final = 2  # times a rung: the least that what others name besides is a part of
 _LEFT_PER_NOISE = 0.1  # units to cut, likewise: each lacks in many groups
 
 
@@ -115,10 +124,22 @@ class BoundDraw(Priced[int | None]):
     above it may hold many rows. ``part`` of all weight may be cut besides. ``base_of_zero`` is the
     base measure of the rung 0, by that of 1.
 
+    If ``shared``, weights are those of values that units share, by the number of rungs below the
+    first place at which a unit has it: for each rung, those of the heaviest unit that names a value
+    up to there, beyond what rungs before have of it. A rung is scored by the most that another
+    above it names besides, beyond its target for each further value, as a part of that rung, or of
+    twice the own if that is more.
+
     Sensitivity: weights of a unit depend on its own rows alone, and sum to ``WHOLE_WEIGHT`` at
     most. So a further unit raises every tail by 0 to 1 units, and what may be cut by ``part`` of
     one at most. What is cut beyond that, and so the worst of several, and every score changes
     within a range of 1, which is one for all rungs.
+
+    A unit names N values in each of its groups up to the rung N, each with the weight that its
+    groups share. Of a value that it names up to a rung N, one above it, M, gains no more weight
+    than N does, so what M names besides falls by N units at most, and it rises by the M - N
+    values between at most. As a part of M or of 2N, that is -1/2 to 1, also of the most of several:
+    a range of 3/2, by which the rate is divided.
 
     Guarantee: ``rate``-bounded range; hence rate**2/8-zCDP (Cesar & Rogers 2021, as in Rogers 2024,
     Theorem 5), ``rate``-DP, and the Gaussian DP of such a pick. The base measure and the targets
@@ -134,6 +155,12 @@ class BoundDraw(Priced[int | None]):
     lasting: bool = False
     part: Fraction = Fraction(0)
     base_of_zero: int = BASE_OF_ZERO
+    shared: bool = False
+
+    @property
+    def inverse_rate(self) -> Fraction:
+        """The change of a score, in units, that makes a rung e times as likely."""
+        return (1 + Fraction(1, _FARTHER) if self.shared else 1) / Fraction(self.rate)
 
     def cost(self, composition: Composition, reach: int | None) -> float:
         """Compute the price of the draw, rounded up; ``reach`` changes nothing."""
@@ -152,19 +179,12 @@ class BoundDraw(Priced[int | None]):
         """Draw a bound, from exactly the stated distribution.
 
         ``weights`` are those of pairs by the number of rungs below their rows, or the groups of
-        their unit, in steps: of shape (rungs + 1,). Rejection, from bars of whole strips, each just
-        above the curve of a rung.
+        their unit, or of values, in steps: of shape (rungs + 1,). Rejection, from bars of whole
+        strips, each just above the curve of a rung.
         """
-        over = list(accumulate(reversed(weights)))[-2::-1]  # of what is above each rung
-        free = self.part * sum(weights)
-        beyond = [
-            max(Fraction(0), tail - target - free)
-            for tail, target in zip(over, self.targets, strict=True)
-        ]
-        beyond[-1] = Fraction(0)
-        scores = list(accumulate(reversed(beyond), max))[::-1] if self.lasting else beyond
+        scores = self._scores_of_shared(weights) if self.shared else self._scores(weights)
         least = min(scores)
-        rate = Fraction(self.rate)
+        rate = 1 / self.inverse_rate
         energies = [rate * Fraction(score - least, WHOLE_WEIGHT) for score in scores]
         bases = self.bases()
         heights = [
@@ -183,6 +203,35 @@ class BoundDraw(Priced[int | None]):
             factor = Fraction(scale) * bases[place]
             if uniform_below(factor, energies[place], height, source):
                 return self.rungs[place]
+
+    def _scores(self, weights: Sequence[int]) -> list[Fraction]:
+        """List what each rung cuts beyond its target, in steps."""
+        over = list(accumulate(reversed(weights)))[-2::-1]  # of what is above each rung
+        free = self.part * sum(weights)
+        beyond = [
+            max(Fraction(0), tail - target - free)
+            for tail, target in zip(over, self.targets, strict=True)
+        ]
+        beyond[-1] = Fraction(0)
+        return list(accumulate(reversed(beyond), max))[::-1] if self.lasting else beyond
+
+    def _scores_of_shared(self, weights: Sequence[int]) -> list[Fraction]:
+        """List the most that a larger rung names besides, as a part of it, in steps.
+
+        Beyond targets for each value more, or ``lasting`` ones in all, as these fall with the rung.
+        """
+        rungs = list(zip(self.rungs, accumulate(weights[:-1]), self.targets, strict=True))
+        scores = []
+        for place, (rung, named, target) in enumerate(rungs):
+            besides = (
+                Fraction(
+                    more - named - target * (rung if self.lasting else larger - rung),
+                    max(larger, _FARTHER * rung),
+                )
+                for larger, more, _ in rungs[place + 1 :]
+            )
+            scores.append(max((Fraction(0), *besides)))
+        return scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +294,7 @@ class BoundsChoice:
             return 0.0
         rungs = () if self.groups is None else self.groups.rungs
         target = self.targets[rungs.index(groups) if groups in rungs else 0]
-        return target / WHOLE_WEIGHT + _BEYOND_TARGET / self.rows.rate
+        return target / WHOLE_WEIGHT + _BEYOND_TARGET * float(self.rows.inverse_rate)
 
     def draw(
         self, of_rows: Sequence[int], of_groups: Sequence[int], source: EntropySource
@@ -276,12 +325,14 @@ def bound_draw(
     lasting: bool = False,
     part: Fraction = Fraction(0),
     base_of_zero: int = BASE_OF_ZERO,
+    shared: bool = False,
 ) -> BoundDraw:
     """Build the most accurate draw of at most ``price``.
 
     ``targets`` are weights in units, of each rung, the worst of which from it on decides if they
     are ``lasting``. ``part`` of all weight may be cut besides, and ``base_of_zero`` is the base
-    measure of the rung 0. Raises ParameterError if the price is not positive.
+    measure of the rung 0. ``shared`` says that weights are those of values. Raises
+    ParameterError if the price is not positive.
     """
     if price.composition is Composition.BASIC:
         checked_positive(price.epsilon, "epsilon")
@@ -291,4 +342,4 @@ def bound_draw(
         checked_positive(rho, "rho")
         rate = math.sqrt(8 * rho) * (1 - 1e-11)
     aims = tuple(map(weight_in_steps, targets))
-    return BoundDraw(tuple(rungs), power, rate, aims, price, lasting, part, base_of_zero)
+    return BoundDraw(tuple(rungs), power, rate, aims, price, lasting, part, base_of_zero, shared)
