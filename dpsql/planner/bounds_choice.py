@@ -21,7 +21,7 @@ from dpsql.privacy.mechanisms.bounds_choice import (
     POWER_OF_NAMED,
     POWER_OF_RANKED,
     POWER_OF_ROWS,
-    POWER_OF_VALUES,
+    POWER_OF_SHARED,
     BoundDraw,
     BoundsChoice,
     bound_draw,
@@ -200,7 +200,7 @@ def priced_bounds_choice(
         aims = targets[-1:] * len(rungs)
         shared = bool(block.values_alone)
         rows = bound_draw(
-            *(price, rungs, POWER_OF_VALUES if shared else POWER_OF_ROWS, aims),
+            *(price, rungs, POWER_OF_SHARED if shared else POWER_OF_ROWS, aims),
             lasting=fixed,
             base_of_zero=BASE_OF_NONE,
             shared=shared,

@@ -59,7 +59,7 @@ grows with the root of G, and what it leaves out is missing whole."""
 POWER_OF_NAMED: Final = 8
 """Of the base measure of groups, squared, where a part of all units may be cut: G ** -4."""
 
-POWER_OF_VALUES: Final = 5
+POWER_OF_SHARED: Final = 5
 """Of the base measure of distinct values, squared: N ** -2.5."""
 
 BASE_OF_ZERO: Final = 32

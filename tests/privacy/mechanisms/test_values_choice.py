@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import (
-    POWER_OF_VALUES,
+    POWER_OF_SHARED,
     WHOLE_WEIGHT,
     BoundDraw,
     bound_draw,
@@ -30,7 +31,7 @@ Law = NDArray[np.float64]
 def draw_of(
     rungs: Sequence[int] = RUNGS, target: float = 0.0, price: PrivacyLoss = PRICE
 ) -> BoundDraw:
-    return bound_draw(price, rungs, POWER_OF_VALUES, [target] * len(rungs), shared=True)
+    return bound_draw(price, rungs, POWER_OF_SHARED, [target] * len(rungs), shared=True)
 
 
 def divided(unit: Unit) -> float:
@@ -109,10 +110,10 @@ def neighbours() -> Iterator[tuple[list[Unit], list[Unit]]]:
         yield without, [*without, some()]
 
 
-def spread(choice: BoundDraw, **broken: Callable[..., float] | float) -> float:
+def spread(choice: BoundDraw, **broken: Any) -> float:
     """The widest range of the privacy loss between neighbours."""
     losses = [
-        log_law(choice, without, **broken) - log_law(choice, with_unit, **broken)  # type: ignore[arg-type]
+        log_law(choice, without, **broken) - log_law(choice, with_unit, **broken)
         for without, with_unit in neighbours()
     ]
     return max(float(loss.max() - loss.min()) for loss in losses)
@@ -202,7 +203,7 @@ def test_a_maximum_error_lets_less_be_lost_than_noise_of_a_rung() -> None:
     rungs = ladder()
     falling = [200.0 / rung for rung in rungs]
     choice = bound_draw(
-        PrivacyLoss(1.0), rungs, POWER_OF_VALUES, falling, lasting=True, shared=True
+        PrivacyLoss(1.0), rungs, POWER_OF_SHARED, falling, lasting=True, shared=True
     )
     apart = of_units([range(20 * unit, 20 * unit + 20) for unit in range(3000)])
     few = of_units([range(2), range(10, 160)])
