@@ -15,10 +15,11 @@ the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeVar, cast
 
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parser import Parser
 from sqlglot.parsers.duckdb import DuckDBParser
@@ -30,6 +31,9 @@ WRITTEN_NAME = "written"
 """The key, among the metadata of a function, of its name as it was written."""
 BOUNDS_PREFIX = "contribution_bounds"
 MAX_ERROR = "max_error"
+PER_ROW, PER_GROUP = f"{BOUNDS_PREFIX}_per_row", f"{BOUNDS_PREFIX}_per_group"
+REPORT_FORMAT, OWN_EPSILON = "report_format", "epsilon"
+"""Arguments of GoogleSQL's aggregates that are refused."""
 _Node = TypeVar("_Node", bound=exp.Expr)
 
 
@@ -66,12 +70,48 @@ def _is_bound(node: exp.Expr) -> bool:
     if not isinstance(node, exp.Kwarg):
         return False
     name = fold(node.this.name)
-    return name == MAX_ERROR or name.startswith(BOUNDS_PREFIX)
+    return name in (MAX_ERROR, REPORT_FORMAT, OWN_EPSILON) or name.startswith(BOUNDS_PREFIX)
 
 
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 # Read like other functions: parsers of their own would drop the bounds among their arguments.
 _QUANTILES = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
+
+
+_ANONYMIZED: Final[Mapping[str, tuple[type[exp.AggFunc], str]]] = {
+    "ANON_AVG": (exp.Avg, PER_GROUP),
+    "ANON_COUNT": (exp.Count, PER_GROUP),
+    "ANON_SUM": (exp.Sum, PER_GROUP),
+    "ANON_VAR_POP": (exp.VariancePop, PER_ROW),
+    "ANON_STDDEV_POP": (exp.StddevPop, PER_ROW),
+    "ANON_PERCENTILE_CONT": (exp.PercentileCont, PER_ROW),
+}
+"""GoogleSQL's older names of aggregates, and what CLAMPED BETWEEN bounds there.
+
+ANON_AVG averages the averages of units: it is left to be refused.
+"""
+
+
+def _parse_anonymized(parser: DuckDBParser, word: str) -> exp.Expr:
+    """Read ``ANON_SUM(x CLAMPED BETWEEN 0 AND 10)`` from behind its bracket."""
+    kind, bounds = _ANONYMIZED[word]
+    arguments = [parser._parse_star() or parser._parse_bitwise()]
+    if parser._match(TokenType.COMMA):
+        arguments.append(parser._parse_bitwise())
+    names = ("this", "expression")
+    ends = []
+    if parser._match_text_seq("CLAMPED", "BETWEEN"):
+        ends.append(parser._parse_unary())
+        if not parser._match(TokenType.AND):
+            parser.raise_error("Expected AND")
+        ends.append(parser._parse_unary())
+    if kind is exp.Avg:
+        return exp.Anonymous(this=word, expressions=arguments)
+    function = kind(**dict(zip(names, arguments, strict=False)))
+    if not ends:
+        return function
+    clamped = exp.Kwarg(this=exp.var(bounds), expression=exp.Tuple(expressions=ends))
+    return BoundedAggregate(this=function, expressions=[clamped])
 
 
 class PrivateDuckDB(DuckDB):
@@ -93,9 +133,12 @@ class PrivateDuckDB(DuckDB):
         }
 
         FUNCTION_PARSERS = {  # noqa: RUF012
-            name: parse
-            for name, parse in DuckDBParser.FUNCTION_PARSERS.items()
-            if name not in _QUANTILES
+            **{
+                name: parse
+                for name, parse in DuckDBParser.FUNCTION_PARSERS.items()
+                if name not in _QUANTILES
+            },
+            **{name: partial(_parse_anonymized, word=name) for name in _ANONYMIZED},
         }
 
         # Text between dollars is text like any other.
@@ -109,7 +152,10 @@ class PrivateDuckDB(DuckDB):
 
         def _parse_hint(self) -> exp.Hint | None:
             start = self._curr
-            if start is None or not self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY"):
+            if start is None or not (
+                self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY")
+                or self._match_text_seq("WITH", "ANONYMIZATION")
+            ):
                 return super()._parse_hint()
             options = []
             if self._match_text_seq("OPTIONS") and not self._match_text_seq("(", ")"):
@@ -153,8 +199,14 @@ class PrivateDuckDB(DuckDB):
             start = self._curr
             found = super()._parse_lambda(alias)
             if isinstance(found, exp.Kwarg) and start is not None:
-                found.meta.update(start=start.start, end=self._prev.end)
+                self._note_argument(found, start)
             return found
+
+        def _note_argument(self, kwarg: exp.Kwarg, start: Token) -> None:
+            """Note where an argument by name stands; the format of a report is no column."""
+            kwarg.meta.update(start=start.start, end=self._prev.end)
+            if fold(kwarg.this.name) == REPORT_FORMAT:
+                kwarg.set("expression", exp.Literal.string(kwarg.expression.name))
 
         def _parse_disjunction(self) -> exp.Expr | None:
             # After DISTINCT, arguments are plain expressions to the parser.
@@ -164,7 +216,7 @@ class PrivateDuckDB(DuckDB):
                 self._advance(2)
                 value = self._parse_disjunction()
                 kwarg = exp.Kwarg(this=exp.var(name.text), expression=value)
-                kwarg.meta.update(start=name.start, end=self._prev.end)
+                self._note_argument(kwarg, name)
                 return kwarg
             return super()._parse_disjunction()
 

@@ -27,6 +27,14 @@ from dpsql.syntax.parse import parse, place_of, understood
 _STRATEGY: Final = "group_selection_strategy"
 _PUBLIC_GROUPS: Final = "PUBLIC_GROUPS"
 """GoogleSQL's words for groups that are not discovered."""
+_DISCOVERED: Final = "LAPLACE_THRESHOLD"
+"""GoogleSQL's word for groups that are found by thresholds; the planner chooses their noise."""
+_UNIT_COLUMN: Final = "privacy_unit_column"
+_ALSO: Final = {
+    "min_privacy_units_per_group": "min_units_per_group",
+    "kappa": "max_groups_contributed",
+}
+"""GoogleSQL's names of our parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,8 @@ class AskedOptions:
     ``fresh`` asks for new noise, and to pay for it, even if the same was answered before.
     ``own_epsilon`` says that its OPTIONS give an epsilon. ``table_defaults`` are those parameters
     that are as a table's defaults say. ``public_groups`` asks for an answer only if all its groups
-    are known without a look at private rows.
+    are known without a look at private rows. ``unit_column`` is the column that it names as that of
+    the privacy unit, which must be right.
     """
 
     parameters: Parameters
@@ -45,6 +54,7 @@ class AskedOptions:
     own_epsilon: bool = False
     table_defaults: tuple[TableDefault, ...] = ()
     public_groups: bool = False
+    unit_column: exp.Column | None = None
 
     def with_most_rows(self, most: int | None) -> AskedOptions:
         """Return the options where no unit has more rows than so many, if that is known."""
@@ -87,13 +97,20 @@ def take_options(
     clause.pop()
     mechanism: str | None = None
     fresh = public_groups = False
+    unit_column: exp.Column | None = None
     seen: dict[str, object] = {}
     parameters = outer
     for option in clause.expressions:
-        name, value = fold(option.this), _value(option, text)
+        name = fold(option.this)
+        name = _ALSO.get(name, name)
         if name in seen:
             raise _at(f"the option {name} is given twice", "option_twice", option, text)
-        seen[name] = value
+        if name == _UNIT_COLUMN:
+            if not isinstance(option.expression, exp.Column):
+                raise _at(f"{_UNIT_COLUMN} is the name of a column", "bad_option", option, text)
+            seen[name] = unit_column = option.expression
+            continue
+        seen[name] = value = _value(option, text)
         if name == "mechanism":
             if not isinstance(value, str):
                 raise _at("mechanism must be a name in quotes", "bad_option", option, text)
@@ -105,11 +122,11 @@ def take_options(
             fresh = value
             continue
         if name == _STRATEGY:
-            if str(value).upper() != _PUBLIC_GROUPS:
+            if str(value).upper() not in (_PUBLIC_GROUPS, _DISCOVERED):
                 raise _at(
-                    f"{_STRATEGY} is {_PUBLIC_GROUPS}, or left out", "bad_option", option, text
+                    f"{_STRATEGY} is {_PUBLIC_GROUPS} or {_DISCOVERED}", "bad_option", option, text
                 )
-            public_groups = True
+            public_groups = str(value).upper() == _PUBLIC_GROUPS
             continue
         try:
             parameters = resolve(policy, Overrides.of({name: value}), base=parameters)
@@ -119,7 +136,7 @@ def take_options(
             raise
     left = tuple(each for each in defaults if not each.replaced(parameters))
     given = "epsilon" in seen
-    return AskedOptions(parameters, mechanism, fresh, given, left, public_groups)
+    return AskedOptions(parameters, mechanism, fresh, given, left, public_groups, unit_column)
 
 
 def sets_parameters(text: str) -> bool:
@@ -166,5 +183,5 @@ def _value(option: PrivacyOption, text: str) -> object:
 
 
 def _at(reason: str, code: str, node: exp.Expr, text: str) -> QueryRefused:
-    names = ", ".join([*PARAMETER_NAMES, "mechanism", "fresh", _STRATEGY])
+    names = ", ".join([*PARAMETER_NAMES, "mechanism", "fresh", _STRATEGY, _UNIT_COLUMN])
     return QueryRefused(reason, code=code, place=place_of(text, node), hint=f"Options: {names}.")

@@ -28,22 +28,25 @@ _TWO, _THREE = 2, 3
 
 _WEEKS: Final = (
     "Write 'week' in quotes and first, date_trunc('week', d): it begins on Monday. Without quotes "
-    "systems begin it on other days; ISOWEEK begins on Monday in all of them"
+    "systems begin it on other days; ISOWEEK begins on Monday in all of them."
 )
-_MOVED: Final = "Write d + INTERVAL 1 DAY, with a whole number"
+_MOVED: Final = "Write d + INTERVAL 1 DAY, with a whole number."
 _WHOLE_UNITS: Final = (
-    "Systems count whole days or midnights between: date_diff('day', a, b) counts midnights"
+    "Systems count whole days or midnights between: date_diff('day', a, b) counts midnights."
 )
-_SPREAD: Final = "Write STDDEV for the deviation of a sample, STDDEV_POP for that of all rows"
+_SPREAD: Final = "Write STDDEV for the deviation of a sample, STDDEV_POP for that of all rows."
 INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _WEEKS),
     **dict.fromkeys(("datediff", "date_diff"), f"{_WEEKS.replace('_trunc', '_diff')}"),
     **dict.fromkeys(("dateadd", "date_add", "date_sub", "timestampadd"), _MOVED),
     **dict.fromkeys(("timestamp_add", "timestamp_sub", "datetime_add", "datetime_sub"), _MOVED),
     **dict.fromkeys(("timestampdiff", "timestamp_diff", "datetime_diff"), _WHOLE_UNITS),
-    "add_months": "Write d + INTERVAL 1 MONTH; systems differ on the last days of months",
+    "add_months": "Write d + INTERVAL 1 MONTH; systems differ on the last days of months.",
     "std": _SPREAD,
-    "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR)",
+    "anon_avg": "It averages the averages of units: SELECT k, AVG(a) FROM (SELECT unit, k, AVG(x) "
+    "AS a FROM t GROUP BY unit, k) GROUP BY k, with contribution_bounds_per_row for CLAMPED.",
+    "anon_quantiles": "Write one QUANTILE(x, 0.25) for each of them.",
+    "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR).",
 }
 """What to write instead of a call that is refused, by the name of the function."""
 

@@ -168,6 +168,12 @@ expression_not_allowed: select sum(dp_interval_low(n)) from visits
 answers: select sum(n, contribution_bounds_per_row => (0, 5)) from visits
 bad_bounds: select sum(n, contribution_bounds_per_row => (5, 0)) from visits
 unknown_bounds: select sum(n, contribution_bounds => (0, 5)) from visits
+aggregate_not_supported: select sum(n, report_format => 'JSON') from visits
+aggregate_not_supported: select count(*, epsilon => 100) from visits
+bad_option: select with differential_privacy options (privacy_unit_column = k) count(*) from visits
+syntax_error: select with differential_privacy options (privacy_unit_column = visits.uid + 1) count(*) from visits
+bad_option: select with anonymization options (privacy_unit_column = name) count(*) from visits
+expression_not_allowed: select anon_avg(n clamped between 0 and 3) from visits
 bounds_do_not_apply: select count(*, contribution_bounds_per_row => (0, 5)) from visits
 bounds_not_private: select sum(v, contribution_bounds_per_row => (0, 5)) from (select count(*) v from visits)
 answers: select count(*, max_error => 20) from visits

@@ -22,7 +22,7 @@ from dpsql.ir.measures import (
 from dpsql.ir.query import UnboundedValue
 from dpsql.policy.parameters import USUAL_VALUES
 from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
-from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, AggregateCall, read_call
+from dpsql.sql.expressions.call import AggregateCall, read_call
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.lattices import lattice_for, room_for, steps_of
 from dpsql.sql.expressions.legality import check_row_expression, refusal
@@ -37,7 +37,7 @@ from dpsql.sql.expressions.ranges import (
     with_truths,
 )
 from dpsql.sql.lineage.relation import Identity, Relation
-from dpsql.syntax.dialect import MAX_ERROR
+from dpsql.syntax.dialect import MAX_ERROR, PER_GROUP, PER_ROW
 from dpsql.syntax.options import AskedOptions
 from dpsql.syntax.parse import place_of
 from dpsql.syntax.text import display, output_name, written_name
@@ -255,7 +255,13 @@ class Aggregates:
     def _parts(self, call: AggregateCall, kinds: Sequence[MeasureKind]) -> tuple[Measure, ...]:
         """Return the measures that an average or a spread is computed from."""
         if call.per_group is not None:
-            raise self._no_bounds(call, f"averages and spreads are bounded by {PER_ROW}")
+            refused = self._no_bounds(call, f"averages and spreads are bounded by {PER_ROW}")
+            refused.hint = (
+                "GoogleSQL averages the averages of units, each within these bounds. That is "
+                f"SELECT k, AVG(a, {PER_ROW} => (0, 100)) FROM (SELECT {self.relation.unit_label}, "
+                "k, AVG(x) AS a FROM t GROUP BY ALL) GROUP BY k."
+            )
+            raise refused
         argument, bounds = self._bounded(call)
         rows = self.parameters.rows_limit
         lattice = lattice_for(bounds, is_integral(argument, self.table), rows)

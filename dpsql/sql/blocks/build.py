@@ -31,6 +31,7 @@ from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
 from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.options import AskedOptions
+from dpsql.syntax.other_words import INSTEAD
 from dpsql.syntax.parse import refuse_deep
 from dpsql.syntax.row_nodes import FUNCTION_NAMES
 from dpsql.syntax.text import output_name, put, written_name
@@ -507,7 +508,8 @@ class _BlockBuilder:
             f"the function {name} is not available over private rows",
             "expression_not_allowed",
             call,
-            hint=f"{meant}docs/sql.md lists the aggregates and the functions of a row.",
+            hint=INSTEAD.get(name)
+            or f"{meant}docs/sql.md lists the aggregates and the functions of a row.",
         )
 
     def _raw_rows(self, node: exp.Expr) -> QueryRefused:

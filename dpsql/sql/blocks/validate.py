@@ -34,7 +34,7 @@ from dpsql.sql.expressions.legality import (
 )
 from dpsql.sql.expressions.text_growth import refuse_growing_text
 from dpsql.sql.lineage.operators import Bind
-from dpsql.sql.lineage.relation import Relation
+from dpsql.sql.lineage.relation import Identity, Relation
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.lineage.table_names import is_qualified, settle_names
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
@@ -45,7 +45,7 @@ from dpsql.sql.tail.outputs import plain_tail, trace_outputs
 from dpsql.sql.tail.public_values import public_values
 from dpsql.syntax.options import refuse_options, take_options
 from dpsql.syntax.parse import place_of
-from dpsql.syntax.text import to_sql, written_name
+from dpsql.syntax.text import output_name, to_sql, written_name
 
 
 def validate(
@@ -134,6 +134,19 @@ def _refuse_discovery(block: Block, text: str) -> None:
             place=place_of(text, unknown.expression),
             hint="Leave out group_selection_strategy to have groups discovered. Or give them: by a "
             "condition on the key, or by public rows, FROM sites s LEFT JOIN visits v ON ….",
+        )
+
+
+def _check_unit(named: exp.Column, private: Relation, text: str) -> None:
+    """Refuse a column that OPTIONS name as that of the privacy unit, if it is another one."""
+    found = private.matches(named.table, named.name)
+    if [field.identity for field in found] != [Identity.UNIT]:
+        raise QueryRefused(
+            f"{output_name(named)} does not say which {private.unit_name} a row belongs to",
+            code="bad_option",
+            place=place_of(text, named),
+            hint=f"The policy says it: the {private.unit_name} of these rows is "
+            f"{private.unit_label}. Name that, or leave privacy_unit_column out.",
         )
 
 
@@ -338,6 +351,8 @@ class _Splitter:
     def _build(self, select: exp.Select, private: Relation, ctes: Scope) -> None:
         self.lineage.operators.count_block(private.rows)
         asked = take_options(select, self.text, self.policy, self.parameters, private.tables)
+        if asked.unit_column is not None:
+            _check_unit(asked.unit_column, private, self.text)
         subqueries: list[exp.Query] = []  # visited once this block has its number
         number = len(self.blocks)
         block = build_block(

@@ -22,12 +22,17 @@ from dpsql.policy.parameters import check_value
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.ranges import Range
 from dpsql.syntax.arguments import NodeArguments
-from dpsql.syntax.dialect import BOUNDS_PREFIX, MAX_ERROR, BoundedAggregate
+from dpsql.syntax.dialect import (
+    MAX_ERROR,
+    OWN_EPSILON,
+    PER_GROUP,
+    PER_ROW,
+    REPORT_FORMAT,
+    BoundedAggregate,
+)
 from dpsql.syntax.parse import place_of
 from dpsql.syntax.text import display
 
-PER_ROW = f"{BOUNDS_PREFIX}_per_row"
-PER_GROUP = f"{BOUNDS_PREFIX}_per_group"
 WRAPPERS = (exp.Filter, exp.WithinGroup, BoundedAggregate)
 _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
     **{node: NodeArguments("this") for kind in AggregateKind for node in kind.value.nodes},
@@ -45,6 +50,19 @@ _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
     exp.Star: NodeArguments(""),
 }
 """What is read of the nodes that an aggregate consists of, beside the expressions over rows."""
+_UNREAD: Final[Mapping[str, tuple[str, str]]] = {
+    REPORT_FORMAT: (
+        "an aggregate answers a number, and no report of JSON or of a protocol buffer",
+        "Leave report_format out, and ask for the ends of the interval: SELECT SUM(x) AS s, "
+        "DP_INTERVAL_LOW(s), DP_INTERVAL_HIGH(s) …. In Python, result.intervals() has them.",
+    ),
+    OWN_EPSILON: (
+        "an aggregate has no epsilon of its own: a SELECT divides its epsilon among them",
+        "Give it to the SELECT, OPTIONS (epsilon = 1), or say how far an aggregate may be off: "
+        f"{MAX_ERROR} => 20.",
+    ),
+}
+"""Arguments of GoogleSQL's aggregates that there is no reading for: the reason, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +164,9 @@ def _function(node: exp.Expr) -> exp.Expr:
 
 def _bound(kwarg: exp.Kwarg, text: str) -> tuple[str, Range]:
     name = fold(kwarg.this.name)
+    if name in _UNREAD:
+        reason, hint = _UNREAD[name]
+        raise refusal(text, reason, "aggregate_not_supported", kwarg, hint)
     if name not in (PER_ROW, PER_GROUP):
         raise refusal(
             text,

@@ -201,7 +201,7 @@ def _near(node: exp.Expr) -> str:
     """Suggest an alternative by the spelling."""
     name = written_name(node) if isinstance(node, exp.Func) else ""
     if name in INSTEAD:
-        return f"{INSTEAD[name]}."
+        return INSTEAD[name]
     close = difflib.get_close_matches(name, FUNCTION_NAMES, n=1, cutoff=_ALIKE)
     if close and close[0] != name:
         return f"Did you mean {close[0]}? docs/sql.md lists the functions of a row."
