@@ -203,7 +203,7 @@ class PrivateDuckDB(DuckDB):
             return found
 
         def _note_argument(self, kwarg: exp.Kwarg, start: Token) -> None:
-            """Note where an argument by name stands; the format of a report is no column."""
+            """Keep the place of an argument by name; the format of a report is no column."""
             kwarg.meta.update(start=start.start, end=self._prev.end)
             if fold(kwarg.this.name) == REPORT_FORMAT:
                 kwarg.set("expression", exp.Literal.string(kwarg.expression.name))
