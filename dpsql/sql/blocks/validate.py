@@ -138,7 +138,7 @@ def _refuse_discovery(block: Block, text: str) -> None:
 
 
 def _check_unit(named: exp.Column, private: Relation, text: str) -> None:
-    """Refuse a column that OPTIONS name and that is not the privacy unit's."""
+    """Refuse a privacy_unit_column other than the column of the unit."""
     found = private.matches(named.table, named.name)
     if [field.identity for field in found] != [Identity.UNIT]:
         raise QueryRefused(
