@@ -10,6 +10,9 @@ The stage is made of tables of one question, each stored by a generated SELECT o
 * ``groups``: every key with a row id, its rank among them;
 * ``staged``: the pairs with the row id in place of the keys.
 
+Of keys alone row ids are ranks by a salted hash of the keys, and ``passed`` has the pairs unit by
+unit, for votes.
+
 Steps read the stage, or what is left of it: ``named`` holds the groups with a name, ``left`` the
 pairs of all others, ``counted`` the pairs of those that are counted. Which groups have a name comes
 as a list of row ids, from released rows. Beside each table of pairs is one of how many of them each
@@ -55,6 +58,7 @@ from dpsql.kinds.base import (
 )
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import NumericArray, ReleasedRows, aggregate_answers, drawn_columns
+from dpsql.kinds.union import UNITS_TABLE, numbered_units, pairs_between, units_in_order
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps
 from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,
@@ -72,6 +76,7 @@ from dpsql.privacy.mechanisms.cascade import (
     spread_noise,
 )
 from dpsql.privacy.mechanisms.naming import GroupWeights
+from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.contributions import Gathered, summed
@@ -79,8 +84,8 @@ from dpsql.sql.rewrite.rewrite import Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.weighting import unit_weight
 
-STAGED_PAIRS, NAMED_IDS, LEFT_PAIRS, COUNTED_PAIRS = (
-    f"{INTERNAL_PREFIX}{name}" for name in ("staged", "named", "left", "counted")
+STAGED_PAIRS, NAMED_IDS, LEFT_PAIRS, COUNTED_PAIRS, PASSED_PAIRS = (
+    f"{INTERNAL_PREFIX}{name}" for name in ("staged", "named", "left", "counted", "passed")
 )
 _RAW_PAIRS = f"{INTERNAL_PREFIX}pairs"
 _STAGED = 60  # percent, once the pairs are on the stage
@@ -118,6 +123,9 @@ class ExactCascade:
         for named_before in (np.zeros(0, dtype=np.int64), FEW):
             self.rows.unnamed_weights(named_before, _KEPT)
         self.totals(FEW, _KEPT)
+        if CascadeKind(plan).cascade.votes is not None:
+            for _ in self.rows.units_in_order():
+                pass
         for ids in (FEW, MANY):
             self.keys_of(ids)
 
@@ -141,7 +149,8 @@ class CascadeKind(ReleaseKind):
 
     def sql(self, salt: int, dialect: Dialect) -> CascadeSQL:
         """Write its statements."""
-        return cascade_sql(self.private_rows(salt, dialect))
+        rows = self.private_rows(salt, dialect)
+        return cascade_sql(rows, by_hash=self.cascade.goal is CascadeGoal.KEYS)
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write all up to the first round as one statement."""
@@ -211,7 +220,8 @@ class CascadeKind(ReleaseKind):
             return f"at most 1 group per unit (sampled by a salted hash), {rows}"
         kept = f"of which a unit keeps {KEPT_CHOICES[0]} to {KEPT_CHOICES[-1]:,}, as the pilot says"
         if cascade.goal is CascadeGoal.KEYS:
-            return f"{naming}, {kept} (sampled by a salted hash)"
+            votes = "" if cascade.votes is None else f"; or {cascade.votes.bounding}"
+            return f"{naming}, {kept} (sampled by a salted hash){votes}"
         caps = [cap for cap in CAP_CHOICES if cascade.most is None or cap <= cascade.most]
         return (
             f"{naming}, {kept} (sampled by a salted hash); named groups weigh as much as {caps[0]} "
@@ -264,6 +274,12 @@ def _named_in_rounds(plan: BlockPlan, found: Appearance) -> str:
         text += (
             f"; where the second round names few more than the first, it is the last, and it takes "
             f"{figure_above(brief.half)} and {figure_above(brief.surely)}"
+        )
+    votes = CascadeKind(plan).cascade.votes
+    if votes is not None:
+        text += (
+            f"; where units have few keys, each has one vote, and it takes "
+            f"{figure_above(votes.votes_needed + votes.floor)}"
         )
     return f"{text}."
 
@@ -328,6 +344,14 @@ class _StagedRows:
             table = self._of_named(named, LEFT_PAIRS, self.sql.left)
         ids, weights, enough = self._step(self.sql.weights(table, kept))
         return GroupWeights(ids, weights, enough > 0)
+
+    def units_in_order(self) -> Iterator[UnitItems]:
+        units = self.scratch.store(UNITS_TABLE, self.sql.units)
+        pairs = self.scratch.store(PASSED_PAIRS, self.sql.passed)
+        between = pairs_between(self.sql.rows, PASSED_PAIRS)
+        yield from units_in_order(self.scratch, between, units, pairs)
+        self.scratch.drop(PASSED_PAIRS)
+        self.scratch.drop(UNITS_TABLE)
 
     def totals(self, named: NDArray[np.int64], cap: int) -> list[NDArray[np.int64]]:
         """Read units' contributions to the named groups, and to no others.
@@ -448,6 +472,24 @@ class CascadeSQL:
         """Count the pairs of each unit in a table, to be stored as ``sizes_of(table)``."""
         return _sizes(self.rows, table)
 
+    @property
+    def units(self) -> Sql:
+        """The units with their positions, to be stored as UNITS_TABLE."""
+        return numbered_units(self.rows, quoted(sizes_of(STAGED_PAIRS)))
+
+    @property
+    def passed(self) -> Sql:
+        """The row ids of units by position, to be stored as PASSED_PAIRS after the units."""
+        return sql(
+            "SELECT {position}, {row_id} FROM {} JOIN {} USING ({unit}) "
+            "ORDER BY {position}, {row_id}",
+            quoted(STAGED_PAIRS),
+            quoted(UNITS_TABLE),
+            position=self.rows.internal("position"),
+            row_id=self.rows.row_id,
+            unit=self.rows.unit,
+        )
+
     def unit_sizes(self, table: str) -> Sql:
         """Count how many units have each number of pairs in a table.
 
@@ -499,8 +541,8 @@ class CascadeSQL:
         )
 
 
-def cascade_sql(rows: PrivateRows) -> CascadeSQL:
-    """Write the statements of a cascade.
+def cascade_sql(rows: PrivateRows, *, by_hash: bool) -> CascadeSQL:
+    """Write the statements of a cascade. Row ids are ranks of keys, if ``by_hash`` by salted ones.
 
     The salt is a fresh random number for each question, the same for all of its steps. Checked by
     ``tests/sql/test_cascade_queries.py``.
@@ -516,7 +558,8 @@ def cascade_sql(rows: PrivateRows) -> CascadeSQL:
         derived(Rewriter(rows).pairs()),
         order=order,
     )
-    number = sql("row_number() OVER (ORDER BY {})", join(", ", rows.ascending(rows.keys)))
+    ranks = [*([rows.hashed(rows.keys)] if by_hash else []), *rows.ascending(rows.keys)]
+    number = sql("row_number() OVER (ORDER BY {})", join(", ", ranks))
     found = derived(sql("SELECT DISTINCT {} FROM {}", keys, raw))
     groups = sql(
         "SELECT {number} AS {row_id}, {keys} FROM {found}",

@@ -195,14 +195,16 @@ def _weighed(
     def tell(done: int, total: int | None) -> None:
         progress.reach(_STORED + (100 - _STORED) * done // (total or done))
 
-    step = max(1, _PAIRS_AT_ONCE * units // max(1, pairs))
-    batches = (
-        UnitItems(*scratch.integers(between, first, first + step))
-        for first in range(0, max(1, units), step)  # also where no unit is there
-    )
-    weights = union.weigh(batches, tell, units)
+    weights = union.weigh(units_in_order(scratch, between, units, pairs), tell, units)
     progress.reach(100)  # where there are no units
     return weights
+
+
+def units_in_order(scratch: Scratch, between: Sql, units: int, pairs: int) -> Iterator[UnitItems]:
+    """Read pairs of units and keys, some units at a time; once also where no unit is there."""
+    step = max(1, _PAIRS_AT_ONCE * units // max(1, pairs))
+    for first in range(0, max(1, units), step):
+        yield UnitItems(*scratch.integers(between, first, first + step))
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +305,6 @@ def _in_sequence(rows: PrivateRows, first: Sql | None) -> SetUnionSQL:
         quoted, (KEPT_TABLE, KEYS_TABLE, UNITS_TABLE, PAIRS_TABLE)
     )
     keys, position = join(", ", rows.keys), rows.internal("position")
-    by_hash = sql("{}, {}", rows.hashed([unit]), dialect.ascending(unit))
-    numbered = sql("row_number() OVER (ORDER BY {}) - 1 AS {}", by_hash, position)
     distinct_keys = dialect.derived(sql("SELECT DISTINCT {} FROM {}", keys, kept))
     distinct_units = dialect.derived(sql("SELECT DISTINCT {} FROM {}", unit, kept))
     same_keys = join(
@@ -314,7 +314,7 @@ def _in_sequence(rows: PrivateRows, first: Sql | None) -> SetUnionSQL:
     tables = (
         (KEPT_TABLE, _kept(rows)),
         (KEYS_TABLE, sql("SELECT {} FROM {}", _ranked(rows, first), distinct_keys)),
-        (UNITS_TABLE, sql("SELECT {}, {} FROM {}", unit, numbered, distinct_units)),
+        (UNITS_TABLE, numbered_units(rows, distinct_units)),
         (
             PAIRS_TABLE,
             sql(
@@ -340,24 +340,33 @@ def _in_sequence(rows: PrivateRows, first: Sql | None) -> SetUnionSQL:
         all_keys=all_keys,
         order=order,
     )
-    first, end = dialect.parameter(1), dialect.parameter(2)
-    between = sql(
-        "SELECT {position}, {row_id} - 1 FROM {pairs} WHERE {position} >= {first} AND "
-        "{position} < {end} {order}",
-        position=position,
-        row_id=row_id,
-        pairs=pairs,
-        first=first,
-        end=end,
-        order=order,
-    )
     return SetUnionSQL(
         tables=tables,
         dropped=(KEPT_TABLE, UNITS_TABLE),
         weights=None,
-        pairs=between,
+        pairs=pairs_between(rows, PAIRS_TABLE),
         named=_named(rows),
         sql=_as_one(rows, tables, last),
+    )
+
+
+def numbered_units(rows: PrivateRows, units: Sql) -> Sql:
+    """Write the distinct units of a FROM clause with their positions, by a salted hash, from 0."""
+    order = sql("{}, {}", rows.hashed([rows.unit]), rows.dialect.ascending(rows.unit))
+    position = sql("row_number() OVER (ORDER BY {}) - 1 AS {}", order, rows.internal("position"))
+    return sql("SELECT {}, {} FROM {}", rows.unit, position, units)
+
+
+def pairs_between(rows: PrivateRows, pairs: str) -> Sql:
+    """Write what reads a table of positions and row ids, from one position up to another."""
+    return sql(
+        "SELECT {position}, {row_id} - 1 FROM {pairs} WHERE {position} >= {first} AND "
+        "{position} < {end} ORDER BY {position}, {row_id}",
+        position=rows.internal("position"),
+        row_id=rows.row_id,
+        pairs=quoted(pairs),
+        first=rows.dialect.parameter(1),
+        end=rows.dialect.parameter(2),
     )
 
 

@@ -14,14 +14,26 @@ from functools import partial
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan, NoisyMeasure
 from dpsql.ir.query import Block
-from dpsql.planner.budget import BudgetSplit, QueryBudget
+from dpsql.planner.budget import SHARES, BudgetSplit, QueryBudget
 from dpsql.planner.noise import UNITS, with_units
 from dpsql.planner.option import Option, attempted, impossible
-from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import gaussian
-from dpsql.privacy.mechanisms.cascade import CAP_CHOICES, Cascade, CascadeGoal, spread_noise
+from dpsql.privacy.mechanisms.cascade import (
+    CAP_CHOICES,
+    Cascade,
+    CascadeGoal,
+    after_pilot,
+    spread_noise,
+)
 from dpsql.privacy.mechanisms.registry import ANY_GROUPS, CASCADES, Sizes
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
+
+_RANK_OF_KEYS = 0.0
+"""The rank of rounds among set unions, whose figures are of units with many keys each.
+
+Rounds, or votes where their pilot says so, name more than policies on all shapes of ``make union``.
+"""
 
 _WITHIN = 1 - 2.0**-40  # so that parts add up to no more than the whole
 _HINT = "Set max_groups_contributed to a number: its one round can."
@@ -33,27 +45,41 @@ def cascade_options(block: Block, budget: QueryBudget) -> list[Option]:
         return [impossible(Cascade.name, "auto cannot draw quantiles of its groups yet", _HINT)]
     if any(measure.kind is MeasureKind.DISTINCT for measure in block.measures):
         return [impossible(Cascade.name, "auto cannot count distinct values yet", _HINT)]
-    option = attempted(Cascade.name, lambda: budget.tightest(partial(_option, block)))
-    return [option if block.measures else replace(option, rank=_rank_of_keys(budget))]
+    option = attempted(Cascade.name, partial(_best, block, budget))
+    if block.measures:
+        return [option]
+    # Where each row is a unit there is nothing to look at.
+    return [replace(option, rank=math.inf if block.rows_are_units else _RANK_OF_KEYS)]
 
 
-def _rank_of_keys(budget: QueryBudget) -> float:
-    """Rank rounds among set unions, whose figures are of units with many keys each.
+def _best(block: Block, budget: QueryBudget) -> Option:
+    """Offer rounds by the account's composition; for one publication by their Gaussian DP."""
+    if not budget.one_shot:
+        return budget.tightest(partial(_option, block))
+    once = None if block.measures else budget.loss
+    rest = budget.epsilon if once is None else after_pilot(once).epsilon
+    options = [
+        attempted(Cascade.name, partial(_gaussian, block, budget, rest, share, once))
+        for share in SHARES
+    ]
+    return min(options, key=lambda option: option.order)
 
-    Rounds name more than policies, whose analysis is the same under zCDP: by 1 to 19% on the corpus
-    of ``benchmarks/set_union.py``, for epsilon from 0.3 to 8. A single publication has an exact
-    analysis of policies and none of rounds: there policies name as many or more.
-    """
-    return 0.0 if not budget.one_shot else math.inf
+
+def _gaussian(
+    block: Block, budget: QueryBudget, epsilon: float, share: float, once: PrivacyLoss | None
+) -> Option:
+    """Offer rounds whose Gaussian DP is at most ``epsilon`` at a share of delta."""
+    exact = QueryBudget(epsilon, budget.delta, Composition.GDP, delta_for_conversion=share)
+    return _option(block, exact.halved(), once)
 
 
-def _option(block: Block, split: BudgetSplit) -> Option:
+def _option(block: Block, split: BudgetSplit, once: PrivacyLoss | None = None) -> Option:
     rows = block.parameters.rows_limit
     measures = tuple(m.weighted(WEIGHT_STEPS, rows) for m in with_units(block))
     score = with_units(block).index(UNITS)
     whole = split.price(len(measures))
     price = replace(whole, rho=whole.rho * _WITHIN)
-    cascade = _built(block, price)
+    cascade = replace(_built(block, price), once=once)
     used = [
         cascade.counting if i == score else gaussian(price, measure.sensitivity(rows), 1)
         for i, measure in enumerate(measures)

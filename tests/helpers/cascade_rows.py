@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,15 @@ from numpy.typing import NDArray
 
 from dpsql.privacy.mechanisms.cascade import UnitSizes
 from dpsql.privacy.mechanisms.naming import GroupWeights, Integers64
+from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, Weights
+
+
+class NeverInOrder:
+    """Rows that nobody votes over."""
+
+    def units_in_order(self) -> Iterator[UnitItems]:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -20,6 +29,10 @@ class PairRows:
     keys: NDArray[np.int64]
     order: NDArray[np.float64]
     minimum: int = 1
+
+    def units_in_order(self) -> Iterator[UnitItems]:
+        order = np.lexsort((self.keys, self.units))
+        yield UnitItems(self.units[order], self.keys[order] - 1)
 
     def unit_sizes(self, named: Integers64 | None) -> UnitSizes:
         mine = self.units if named is None else self.units[np.isin(self.keys, named)]

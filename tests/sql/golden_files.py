@@ -123,6 +123,9 @@ def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, Sql]]:
         yield "what is counted", cascade.counted
         yield "a look", cascade.unit_sizes(STAGED_PAIRS)
         yield "a round", cascade.weights(LEFT_PAIRS, 30)
+        if CascadeKind(plan).cascade.votes is not None:
+            yield "units in order", cascade.units
+            yield "pairs in order", cascade.passed
         if any(noisy.noise is not None for noisy in plan.measures):
             yield "counting", cascade.totals(20)
     if QuantilesKind.fits(plan):

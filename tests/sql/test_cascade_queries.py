@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from helpers.cascade_rows import PairRows
+from helpers.cascade_rows import NeverInOrder, PairRows
 from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.laws import SeededSource, lower_bound
@@ -52,6 +52,7 @@ from dpsql.privacy.mechanisms.cascade import (
     UnitSizes,
 )
 from dpsql.privacy.mechanisms.naming import GroupWeights
+from dpsql.privacy.mechanisms.set_union_weights import vote
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.results.explanation import explain_block
 
@@ -102,6 +103,11 @@ class Stage:
     def sizes(self, named: Named | None) -> dict[int, int]:
         found = self.exact.rows.unit_sizes(None if named is None else self.of(named))
         return dict(zip(found.sizes.tolist(), found.units.tolist(), strict=True))
+
+    def votes(self) -> dict[Key, int]:
+        """So few for each key that most are full."""
+        found = vote(self.exact.rows.units_in_order(), cutoff=2).tolist()
+        return {self.keys[code + 1]: votes for code, votes in enumerate(found)}
 
     def totals(self, named: Named, cap: int) -> list[dict[tuple[object, ...], int]]:
         ids = self.of(named)
@@ -168,6 +174,11 @@ def violations(
     most = floor * WEIGHT_STEPS + weight_of(1, max(1, len(fresh)))
     if any(one[key] > most for key in fresh):
         yield "a fresh group weighs too much"
+    if CascadeKind(plan).cascade.votes is not None:
+        given, others = mine.votes(), left.votes()
+        moved = sum(abs(given.get(key, 0) - others.get(key, 0)) for key in given | others)
+        if moved > 1:
+            yield f"votes change by {moved}"
     counted = [noisy for noisy in plan.measures if noisy.noise is not None]
     for noisy, with_unit, without in zip(
         counted, mine.totals(named, cap), left.totals(named, cap), strict=True
@@ -354,11 +365,23 @@ def test_a_unit_keeps_exactly_as_many_keys_as_it_may() -> None:
             assert set(weights.values()) == {weight_of(1, min(kept, 40))}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("column", ["unit", "k0"])
+def test_votes_in_an_order_that_others_decide_are_noticed(column: str) -> None:
+    plan, nothing = asked(QUESTIONS[3]).plans[0], frozenset[Key]()
+    pairs = [(u, k) for u in range(10) for k in {u % 4, (u * u) % 5, (u * 3) % 7} if (u + k) % 3]
+    rows: list[Row] = [(u, k, 0.0, "", 0) for u, k in pairs]
+    others = '(SELECT count(*) FROM "r")'
+    wrong = swapped(f'hash({SALT}, "__dpsql_{column}")', f'hash({others}, "__dpsql_{column}")')
+    assert audited(plan, rows, nothing, 3, 1) == []
+    assert [f for f in audited(plan, rows, nothing, 3, 1, wrong) if f.startswith("votes")]
+
+
 # -- what is asked of rows is public or released --------------------------------------------------
 
 
 @dataclass
-class Watched:
+class Watched(NeverInOrder):
     """Steps that say what they are asked for; nothing that is read tells what comes next."""
 
     stage: ExactCascade

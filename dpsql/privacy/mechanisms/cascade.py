@@ -19,7 +19,9 @@ depends on public parameters and on what earlier steps *released*, on nothing el
    both are averaged by their variances.
 
 Where the first pilot says that nearly all pairs of a unit and a key are those of units with one
-key, there is nothing to divide: one round at one key per unit takes all that is left. Where the
+key, there is nothing to divide: one round at one key per unit takes all that is left. Of keys alone
+each unit has one vote instead (:mod:`dpsql.privacy.mechanisms.greedy_union`), also where units have
+a few keys, as long as that promises more names. Where the
 second round names few more keys than the first, though it can tell keys of half the size, small
 keys are unlikely: as in a column with few values. Then there is no third. What is left of the
 naming's rho is spent on counting the named, and what is left of delta on a lower threshold for what
@@ -32,6 +34,7 @@ the second round has measured.
   chances to name a key of one unit, however many of them there are
   (:mod:`dpsql.privacy.mechanisms.naming`). The only round of units with one key is a weighted
   histogram with G = 1 and one key kept.
+* Votes have a price of their own, which is all that the pilot has left.
 * Counting has a fixed set of groups and no threshold. The weights of a unit have l2 norm sqrt(C) at
   most, so each value costs rho = C Delta**2/(2 sigma**2) and no delta.
 * Choices of K and C, of what follows a pilot or a round, and scaling are functions of what is
@@ -41,7 +44,11 @@ Adaptive composition of approximate zCDP adds these up (docs/mechanisms/coupling
 is the sum of the steps', delta that of the rounds'. All that is drawn is Gaussian noise, so that in
 Gaussian DP mu**2/2 adds up in the same way (docs/mechanisms/accounting.md, Theorems 1 and 2). A key
 that one unit brings and that is not named in one round may be named in the next, with a chance of
-its own: so the rounds divide delta, and do not each have all of it. Nothing is refunded where a
+its own: so the rounds divide delta, and do not each have all of it.
+
+*One publication* of keys alone is (epsilon, delta)-DP by basic composition: the pilot has Laplace
+noise for a part of epsilon, and what is chosen by it, votes or rounds, is (epsilon, delta)-DP for
+the rest, rounds by the Gaussian DP that they have. Nothing is refunded where a
 step has nothing to do: the price is fixed. Checked by ``tests/privacy/mechanisms/test_cascade.py``.
 
 Shares were chosen by simulation on eleven shapes of data and those of ``benchmarks/robust.py``. No
@@ -51,7 +58,7 @@ guarantee rests on that.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar, Final, Protocol
@@ -59,8 +66,10 @@ from typing import ClassVar, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
-from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps, gaussian
+from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps, gaussian, laplace
+from dpsql.privacy.mechanisms.greedy_union import GreedySetUnion, greedy_set_union
 from dpsql.privacy.mechanisms.naming import (
     GroupWeights,
     Integers64,
@@ -69,6 +78,7 @@ from dpsql.privacy.mechanisms.naming import (
     naming_rounds,
 )
 from dpsql.privacy.mechanisms.selection import Selected, Selection, Usual
+from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.mechanisms.weighted_histogram import (
     WEIGHT_STEPS,
     WeightedPositiveCounts,
@@ -88,12 +98,17 @@ NAMED_ALONE = 0
 COUNTINGS: Final[tuple[int, ...]] = (NAMED_ALONE, *CAP_CHOICES, *(-cap for cap in CAP_CHOICES))
 """How a value may have been counted: at a cap, which is negative where naming left some budget."""
 
+ONCE_PILOT: Final = 0.02
+"""The part of epsilon that a pilot has in one publication."""
+
 _BUCKETS = 14  # by powers of two; the last has all units with 2**13 keys or more
 _CUT_OFF = (
     4.0  # in standard deviations: a false bucket of many keys misleads (at 3, one in 50 runs)
 )
+_FALSE = 3.2e-5  # the chance of Gaussian noise to exceed that, which Laplace noise must not
 _UNSEEN_SIZE = 2.0**8  # keys: a pilot may hide units of so many, about as many as its noise
 _ALONE = 0.9  # the part of the pairs in units with one key from which one round is enough
+_VOTES_SPREAD = 1.3  # by which votes name more than their number says, beside rounds: measured
 _NEAR = 2.0  # times the threshold: keys below are near it
 _SEVERAL = 5  # keys: were there a tail of small ones, the next round would hardly name none
 _FEW_MORE = 0.1  # the part of the keys of the first round up to which a second one has named few
@@ -112,6 +127,9 @@ class UnitSizes:
 
 class CascadeRows(Protocol):
     """Exact rows, as the steps of a cascade ask for them. ``named`` are row ids of groups."""
+
+    def units_in_order(self) -> Iterator[UnitItems]:
+        """Read the groups of each unit, as ``vote`` takes them, by their row ids less 1."""
 
     def unit_sizes(self, named: Integers64 | None) -> UnitSizes:
         """Count units by their number of keys, of all keys or of the named ones alone."""
@@ -175,13 +193,14 @@ class PilotNoise:
     def histogram(self, exact: UnitSizes, source: EntropySource) -> NDArray[np.float64]:
         """Release how many units are in each bucket: float64 of shape (buckets,).
 
-        Counts within four standard deviations of 0 are set to 0.
+        Counts within four standard deviations of 0 are set to 0, of Laplace noise as unlikely ones.
         """
         buckets = np.minimum(np.frexp(exact.sizes.astype(np.float64))[1] - 1, _BUCKETS - 1)
         counts = np.zeros(_BUCKETS, dtype=np.int64)
         np.add.at(counts, buckets, exact.units)
         noisy = self.noise.add(counts, source)
-        return np.where(noisy < _CUT_OFF * self.noise.noise.std, 0.0, noisy)
+        cut_off = max(_CUT_OFF * self.noise.noise.std, self.noise.noise.quantile_sf(_FALSE))
+        return np.where(noisy < cut_off, 0.0, noisy)
 
     def with_unseen(self, units: NDArray[np.float64], most: float) -> NDArray[np.float64]:
         """Add what the cut-off may hide: in each empty bucket, as many units as noise is wide.
@@ -206,7 +225,8 @@ class NamedGroups:
 
     ``ids``, ``rounds`` (from 0) and ``weights`` (noisy, in steps) are of shape (groups,).
     ``scales`` are the standard deviations of the rounds' noise, in steps. ``alone`` is True where
-    there was only one round, at one key per unit, ``spared`` where naming ended before its budget.
+    there was only one round, at one key per unit, or a count of votes, whose weights are 0;
+    ``spared`` where naming ended before its budget.
     """
 
     ids: Integers64
@@ -224,6 +244,8 @@ class Cascade(Usual):
     ``price`` is the ρ of the pilots, the rounds and, for ``CascadeGoal.COUNTS``, of counting units
     in the named groups, of zCDP or of Gaussian DP, and the δ of the rounds; ``floor`` the minimum
     units - 1, ``most`` the owner's limit on the groups that a unit may count in, None without one.
+    ``once`` is the (ε, δ) of one publication of keys alone: then all of ``price`` is the rounds',
+    and (ε, δ) but for the pilot's part of ε has to imply it.
 
     Guarantee: δ-approximate ``rho(None)``-zCDP of pilots and rounds together, or so much in
     Gaussian DP, by adaptive composition (see the module). Checked by
@@ -239,13 +261,15 @@ class Cascade(Usual):
     floor: int
     most: int | None
     goal: CascadeGoal
+    once: PrivacyLoss | None = None
 
     # -- how the budget is divided ------------------------------------------------------------
 
     @property
     def shares(self) -> CascadeShares:
         """How the budget is divided."""
-        return _SHARES[self.goal]
+        shares = _SHARES[self.goal]
+        return shares if self.once is None else replace(shares, pilot=0.0)
 
     @property
     def single(self) -> bool:
@@ -287,7 +311,22 @@ class Cascade(Usual):
     @property
     def pilot(self) -> PilotNoise:
         """The noise of the first pilot histogram."""
+        if self.once is not None:
+            return PilotNoise(laplace(PrivacyLoss(epsilon=self.once.epsilon * ONCE_PILOT), 1, 1))
         return PilotNoise(gaussian(self._part(self.shares.pilot), 1, 1))
+
+    @property
+    def votes(self) -> GreedySetUnion | None:
+        """The votes of units for keys alone, at all but the pilot's share; None where none fit."""
+        if self.goal is not CascadeGoal.KEYS:
+            return None
+        price = self._part(1.0 if self.single else 1 - self.shares.pilot, self.delta)
+        if self.once is not None:
+            price = after_pilot(self.once)
+        try:
+            return greedy_set_union(price, self.floor)
+        except ParameterError:
+            return None
 
     @property
     def second_pilot(self) -> PilotNoise:
@@ -350,7 +389,10 @@ class Cascade(Usual):
         """Take the pilot, and name groups round by round: the first two steps of the module."""
         kept = None if self.single else self._kept(rows, source)
         if kept is None:
-            return self._named_at_once(rows, source)
+            votes = self.votes
+            return (
+                self._named_at_once(rows, source) if votes is None else voted(votes, rows, source)
+            )
         evidence, done = RoundMemory(), [np.zeros(0, np.int64)]
         weights, scales = [np.zeros(0)], list[float]()
         for one in self.rounds(kept):
@@ -399,12 +441,12 @@ class Cascade(Usual):
         return many and len(last) <= _FEW_MORE * len(first)
 
     def _kept(self, rows: CascadeRows, source: EntropySource) -> int | None:
-        """Choose the number of keys kept of a unit, or None for one round at one key.
+        """Choose the number of keys kept of a unit, or None for one round at one key or votes.
 
         The choice names most where a key's weight is about a unit's times how many have it.
         """
         units, sizes = self.pilot.histogram(rows.unit_sizes(None), source), _bucket_sizes()
-        pairs = float(units @ sizes)
+        pairs, votes = float(units @ sizes), self.votes
         if units[0] > _ALONE * pairs:
             return None
         units = self.pilot.with_unseen(units, _UNSEEN_SIZE)
@@ -412,6 +454,10 @@ class Cascade(Usual):
             kept: float(units @ np.sqrt(np.minimum(sizes, kept))) / self.rounds(kept)[-1].threshold
             for kept in KEPT_CHOICES
         }
+        if votes is not None:
+            of_votes = float(units.sum()) / (votes.floor + votes.votes_needed) / WEIGHT_STEPS
+            if _VOTES_SPREAD * of_votes >= max(gains.values()):
+                return None
         return max(KEPT_CHOICES, key=lambda kept: gains[kept])
 
     def choose_cap(
@@ -443,6 +489,18 @@ class Cascade(Usual):
             return noise * math.sqrt(cap) + float(units @ lost) / groups
 
         return min(choices, key=error)
+
+
+def voted(votes: GreedySetUnion, rows: CascadeRows, source: EntropySource) -> NamedGroups:
+    """Name groups by one vote of each unit."""
+    ids = votes.select(votes.weigh(rows.units_in_order()), source).indices + 1
+    rounds, weights = np.zeros(len(ids), np.intp), np.zeros(len(ids))
+    return NamedGroups(ids.astype(np.int64), rounds, weights, (0.0,), alone=True)
+
+
+def after_pilot(once: PrivacyLoss) -> PrivacyLoss:
+    """Return what the pilot of one publication leaves."""
+    return replace(once, epsilon=once.epsilon * (1 - ONCE_PILOT) * (1 - _SLACK))
 
 
 def cascade_in(selection: Selection) -> Cascade | None:

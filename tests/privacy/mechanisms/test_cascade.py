@@ -6,15 +6,18 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
-from helpers.cascade_rows import PairRows, whole
+from helpers.cascade_rows import NeverInOrder, PairRows, whole
 from helpers.laws import SeededSource, lower_bound
 from numpy.typing import NDArray
 
 import dpsql.privacy.mechanisms.cascade as cascade_module
-from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.planner.budget import QueryBudget
+from dpsql.privacy.accounting.gdp import gaussian_delta
+from dpsql.privacy.accounting.zcdp import DELTA_UNIT, Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps, gaussian
 from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,
@@ -25,6 +28,7 @@ from dpsql.privacy.mechanisms.cascade import (
     NamedGroups,
     PilotNoise,
     UnitSizes,
+    after_pilot,
     scaled_counts,
     spread_noise,
 )
@@ -32,7 +36,7 @@ from dpsql.privacy.mechanisms.naming import GroupWeights, Integers64, NamingRoun
 from dpsql.privacy.mechanisms.weighted_histogram import (
     WEIGHT_STEPS,
 )
-from dpsql.privacy.sampling.noise import DiscreteGaussian, EntropySource
+from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace, EntropySource
 
 GOALS = tuple(CascadeGoal)
 
@@ -370,7 +374,7 @@ class AllOfDelta(Cascade):
 
 
 @dataclass(frozen=True)
-class FreshKey:
+class FreshKey(NeverInOrder):
     """One unit with one key, and a pilot that shows units with two keys each."""
 
     def unit_sizes(self, named: Integers64 | None) -> UnitSizes:
@@ -398,7 +402,7 @@ def test_a_fresh_key_is_named_as_rarely_as_stated_when_it_is_drawn() -> None:
 
 
 @dataclass(frozen=True)
-class OnTheEdge:
+class OnTheEdge(NeverInOrder):
     """So many units with one key beside others with 100, where one more unit turns the choice."""
 
     ones: int
@@ -411,7 +415,7 @@ class OnTheEdge:
 
 
 @dataclass(frozen=True)
-class Units:
+class Units(NeverInOrder):
     """Units of given sizes, and no keys."""
 
     of: UnitSizes
@@ -506,7 +510,7 @@ def test_noise_alone_makes_no_bucket() -> None:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class Sizes(NeverInOrder):
     """Units that all have so many named groups."""
 
     size: int
@@ -570,3 +574,71 @@ def test_rounds_are_not_trusted_where_groups_are_of_different_units() -> None:
 def test_a_group_alone_in_its_round_keeps_its_count() -> None:
     named = NamedGroups(np.array([4]), np.zeros(1, np.intp), np.array([70.0]), (5.0, 5.0), False)
     assert scaled_counts(named, np.array([200.0]), 9.0).tolist() == [200.0]
+
+
+# -- votes ------------------------------------------------------------------------------------
+
+
+def of_keys(once: PrivacyLoss | None = None, **fields: Any) -> Cascade:
+    """A cascade of keys alone, as the planner builds it: for zCDP, or for one publication."""
+    price = PrivacyLoss(0.0284, 5e-6)
+    if once is not None:
+        rest = QueryBudget(after_pilot(once).epsilon, once.delta, Composition.GDP)
+        price = rest.halved().price()
+    return replace(Cascade(price, 0, None, CascadeGoal.KEYS, once), **fields)
+
+
+ONCE = PrivacyLoss(0.0, 1e-5, 1.0)
+
+
+def test_parts_of_one_publication_add_up_to_its_epsilon_and_delta() -> None:
+    one = of_keys(ONCE)
+    assert isinstance(one.pilot.noise.noise, DiscreteLaplace)
+    pilot = one.pilot.noise.cost(Composition.BASIC, 1)
+    assert one.votes is not None
+    assert 0.999999 < pilot + one.votes.price.epsilon <= 1.0
+    assert one.votes.price.delta == ONCE.delta
+    rest = 1.0 - pilot
+    for kept in KEPT_CHOICES:
+        rounds = one.rounds(kept)
+        rho = sum(r.own.cost(Composition.GDP, 1) for r in rounds)
+        moved = gaussian_delta(rest, math.sqrt(2 * rho))
+        assert moved + sum(r.delta for r in rounds) + DELTA_UNIT <= ONCE.delta
+        assert moved > 0.499 * ONCE.delta, "nothing is given away"
+
+
+def test_votes_cost_all_that_the_pilot_leaves() -> None:
+    one = of_keys()
+    assert one.votes is not None
+    assert 0.0284 * 0.999999 < one.votes.price.rho + one.pilot.noise.rho(1) <= 0.0284
+    alone = of_keys(most=1)
+    assert alone.votes is not None
+    assert alone.votes.price.rho == pytest.approx(0.0284)
+    assert of_keys(goal=CascadeGoal.COUNTS).votes is None
+    assert of_keys(price=PrivacyLoss(0.1, 1e-20)).votes is None, "rounds answer then"
+
+
+@pytest.mark.parametrize(
+    ("once", "sizes"), [(None, {1: "votes", 2: "votes", 4: "rounds"}), (ONCE, {4: "votes"})]
+)
+def test_the_pilot_says_whether_units_vote(once: PrivacyLoss | None, sizes: dict[int, str]) -> None:
+    one, source = of_keys(once), SeededSource(4)
+    for size, expected in {**sizes, 60: "rounds"}.items():
+        rows = Units(UnitSizes(np.array([size]), np.array([100_000])))
+        kept = {one._kept(rows, source) for _ in range(5)}
+        assert (kept == {None}) is (expected == "votes")
+
+
+def test_votes_name_more_keys_than_rounds_where_units_have_one() -> None:
+    rng = np.random.default_rng(8)
+    keys = (rng.pareto(1.0, 60_000) * 10).astype(np.int64) + 1
+    rows = PairRows(np.arange(60_000), keys, rng.random(60_000))
+    for once in (None, ONCE):
+        one = of_keys(once)
+        named = one.name_groups(rows, SeededSource(6))
+        assert named.alone
+        counts = np.bincount(keys, minlength=named.ids.max() + 1)
+        assert counts[named.ids].min() > 5
+        hashed = replace(one, goal=CascadeGoal.COUNTS, once=None)
+        others = hashed.name_groups(rows, SeededSource(6))
+        assert len(named.ids) > 1.05 * len(others.ids)

@@ -535,7 +535,7 @@ GROUP BY
 -- with: 'max_groups_contributed': 'auto'
 SELECT DISTINCT s FROM visits;
 
--- __dpsql_released_0, as one: eef6a2c3947904ae
+-- __dpsql_released_0, as one: 6ca59b9dc894c6a6
 WITH "__dpsql_pairs" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
@@ -556,7 +556,7 @@ WITH "__dpsql_pairs" AS MATERIALIZED (
   )
 ), "__dpsql_groups" AS MATERIALIZED (
   SELECT
-    ROW_NUMBER() OVER (ORDER BY "__dpsql_k0") AS "__dpsql_rid",
+    ROW_NUMBER() OVER (ORDER BY HASH(HASH(7, "__dpsql_k0")), "__dpsql_k0") AS "__dpsql_rid",
     "__dpsql_k0"
   FROM (
     SELECT DISTINCT
@@ -718,6 +718,23 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- postgresql: 0dc7fbcfe5feb7d7
--- spark: ffc280483ac7fc50
+-- __dpsql_released_0, units in order: b5b305fac5b1cea1
+SELECT
+  "__dpsql_unit",
+  ROW_NUMBER() OVER (ORDER BY HASH(HASH(7, "__dpsql_unit")), "__dpsql_unit") - 1 AS "__dpsql_position"
+FROM "__dpsql_staged_sizes";
+
+-- __dpsql_released_0, pairs in order: dff2a3d6ffdad619
+SELECT
+  "__dpsql_position",
+  "__dpsql_rid"
+FROM "__dpsql_staged"
+JOIN "__dpsql_units"
+  USING ("__dpsql_unit")
+ORDER BY
+  "__dpsql_position",
+  "__dpsql_rid";
+
+-- postgresql: 7132d73116e1a47f
+-- spark: d64067034b9e4fcc
 
