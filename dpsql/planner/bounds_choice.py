@@ -67,6 +67,8 @@ _SPARE: Final = 16.0
 
 _CUT_OF_VALUES: Final = 0.6
 """How many times as many values are cut as pairs, where bounds of values are drawn."""
+_SIGN_PART: Final = 0.15
+"""The part of the price of a value's bounds that each sign has; 0.1 to 0.2 do as well."""
 _VALUES_SHARE: Final = 0.1
 _VALUES_TOTAL_SHARE: Final = 0.2
 """The part of a price that chooses the bounds of values: that of a single total, as for rows."""
@@ -106,14 +108,22 @@ def _value_bounds(
     sigma = math.sqrt(max(1, len(block.measures)) / (2 * budget.noise_rho)) * (times_noise or 1.0)
     kept = size if limit is None else min(limit, size)
     target = _CUT_OF_VALUES * rows_target(size, kept, sigma)
-    draws = 2 * len(found.values)
-    price = payer.part_beside(_values_share(block), others, draws)
+    number, share = len(found.values), _values_share(block)
+    size_price, sign_price = (
+        payer.part_beside(share, others, number / part) for part in (1 - 2 * _SIGN_PART, _SIGN_PART)
+    )
     zero = BASE_OF_ZERO if times_noise is None else BASE_OF_NONE
     try:
         return tuple(
-            value_bounds(price, target, whole=value.whole, base_of_zero=zero)
+            value_bounds(size_price, sign_price, target, whole=value.whole, base_of_zero=zero)
             if error is None
-            else value_bounds(price, _weight_beside(block, error), whole=value.whole, falling=True)
+            else value_bounds(
+                size_price,
+                sign_price,
+                _weight_beside(block, error),
+                whole=value.whole,
+                falling=True,
+            )
             for value, error in zip(found.values, _errors(block, found.values), strict=True)
         )
     except ParameterError:

@@ -88,7 +88,7 @@ class QueryBudget:
         left = _in_units(PrivacyLoss(0.0, 0.0, self.epsilon * (1 - part)))
         return replace(self, epsilon=left.epsilon)
 
-    def part_beside(self, part: float, others: float = 0.0, number: int = 1) -> PrivacyLoss:
+    def part_beside(self, part: float, others: float = 0.0, number: float = 1) -> PrivacyLoss:
         """Return the price of each of some estimates or choices, in whole units of a ledger.
 
         They share a part of the price, beside ``others`` that have theirs: with these, and with the

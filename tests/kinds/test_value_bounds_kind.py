@@ -165,11 +165,10 @@ def test_bounds_of_a_value_are_found_once_and_not_where_they_are_public() -> Non
     assert usual.loss(None).rho * 0.999 <= spent.rho <= usual.loss(None).rho * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("value", "more"), [("x", ", max_error => 20"), ("x", ""), ("i * i", "")])
-def test_where_bounds_cannot_be_found_values_without_any_are_refused(value: str, more: str) -> None:
-    bounds: Any = {"bounds": ()} if more else {}
+@pytest.mark.parametrize("value", ["x", "i * i"])
+def test_where_bounds_cannot_be_found_values_without_any_are_refused(value: str) -> None:
     with fails_with("unbounded_sum"):
-        planned(f"SELECT sum({value}{more}) FROM r", SCHEMA, RULES, **bounds)
+        planned(f"SELECT sum({value}) FROM r", SCHEMA, RULES)
 
 
 # -- as bytes ---------------------------------------------------------------------------------

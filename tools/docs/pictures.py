@@ -313,7 +313,8 @@ def values_drawn(axes: Axes) -> None:
     tops = (np.arange(units) + 0.5) / units
     values = np.array([30_000 * math.exp(0.7 * NormalDist().inv_cdf(top)) for top in tops])
     sigma = 1 / math.sqrt(2 * 0.8 * rho)
-    side = value_bounds(PrivacyLoss(0.1 * rho), 0.6 * sigma, whole=True).side
+    prices = PrivacyLoss(0.14 * rho), PrivacyLoss(0.03 * rho)
+    side = value_bounds(*prices, 0.6 * sigma, whole=True).size
     rungs = np.array([rung for rung in side.rungs if rung > 0], float)
     cut = np.array([np.maximum(values - rung, 0).sum() for rung in rungs])
     noise = 0.8 * sigma * rungs

@@ -128,9 +128,9 @@ def value_bounds_fingerprint(
     asked = (
         *("value bounds", block.source, block.unit_column, block.condition),
         *(value.argument, value.whole),
-        *(_size(block.parameters.epsilon), _size(draw.side.targets[0])),
+        *(_size(block.parameters.epsilon), _size(draw.size.targets[0])),
         *(() if steps is None else ("steps", steps)),
-        *(("max_error",) if draw.side.lasting else ()),
+        *(("max_error",) if draw.size.lasting else ()),
     )
     return _digest(asked)
 

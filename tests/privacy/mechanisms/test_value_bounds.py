@@ -21,12 +21,12 @@ from dpsql.privacy.mechanisms.value_bounds import ValueBounds, value_bounds
 PRICE = PrivacyLoss(0.2**2 / 8)
 Unit = tuple[float, ...]  # the values of a unit
 Law = NDArray[np.float64]
-SMALL = value_bounds(PRICE, 1.0, whole=True)
-SMALL = replace(SMALL, side=replace(SMALL.side, rungs=(0, 1, 2, 4), targets=(WHOLE_WEIGHT,) * 4))
+SMALL = value_bounds(PRICE, PRICE, 1.0, whole=True)
+SMALL = replace(SMALL, size=replace(SMALL.size, rungs=(0, 1, 2, 4), targets=(WHOLE_WEIGHT,) * 4))
 _FALLING = tuple(
-    value_bounds(PRICE, 8.0, whole=True, falling=True).side.targets[i] for i in (0, 1, 2, 4)
+    value_bounds(PRICE, PRICE, 8.0, whole=True, falling=True).size.targets[i] for i in (0, 1, 2, 4)
 )
-BESIDE_ERROR = replace(SMALL, side=replace(SMALL.side, lasting=True, targets=_FALLING))
+BESIDE_ERROR = replace(SMALL, size=replace(SMALL.size, lasting=True, targets=_FALLING))
 
 
 def weights(units: Sequence[Unit], draw: ValueBounds, sign: int) -> list[int]:
@@ -56,9 +56,15 @@ def log_law(
 
 
 def joint_law(draw: ValueBounds, units: Sequence[Unit], **base: Callable[[int], float]) -> Law:
-    """The logarithms of what both bounds are drawn with."""
-    above, below = (log_law(draw.side, weights(units, draw, sign), **base) for sign in (1, -1))
-    return np.add.outer(above, below).ravel()
+    """The logarithms of what size and signs are drawn with together."""
+    above, below = (weights(units, draw, sign) for sign in (1, -1))
+    sizes = log_law(draw.size, [sum(pair) for pair in zip(above, below, strict=True)], **base)
+    laws = []
+    for size, target, log in zip(draw.size.rungs, draw.size.targets, sizes, strict=True):
+        sign = replace(draw.sign, targets=(target, 0))
+        signs = [log_law(sign, [side[0], sum(side[1:]), 0]) for side in (above, below)]
+        laws.append(log + np.add.outer(*signs).ravel() if size else np.array([log]))
+    return np.concatenate(laws)
 
 
 def neighbours() -> Iterator[tuple[list[Unit], list[Unit]]]:
@@ -82,7 +88,7 @@ def test_divergences_are_within_the_price_of_both_draws(draw: ValueBounds) -> No
             divergence = max(renyi(p, q, order), renyi(q, p, order)) / order
             widest = max(widest, divergence)
             assert divergence <= SMALL.loss.rho * (1 + 1e-9)
-    assert SMALL.loss.rho == pytest.approx(2 * PRICE.rho)
+    assert SMALL.loss.rho == pytest.approx(3 * PRICE.rho)
     assert widest > PRICE.rho / 2
 
 
@@ -117,15 +123,15 @@ def test_broken_twins_are_noticed() -> None:
 )
 def test_each_draw_costs_what_it_was_built_for(price: PrivacyLoss) -> None:
     asked = price.rho or price.epsilon
-    draw = value_bounds(price, 5.0, whole=False)
-    assert asked * (1 - 1e-6) <= draw.side.cost(price.composition, None) <= asked
-    assert draw.loss == price + price
+    draw = value_bounds(price, price, 5.0, whole=False)
+    assert asked * (1 - 1e-6) <= draw.size.cost(price.composition, None) <= asked
+    assert draw.loss == price + price + price
     with pytest.raises(ParameterError):
-        value_bounds(PrivacyLoss(), 5.0, whole=False)
+        value_bounds(PrivacyLoss(), PRICE, 5.0, whole=False)
 
 
 def test_ladders_follow_from_the_type_alone() -> None:
-    whole, any_number = (value_bounds(PRICE, 5.0, whole=each) for each in (True, False))
+    whole, any_number = (value_bounds(PRICE, PRICE, 5.0, whole=each) for each in (True, False))
     assert whole.sizes[:8] == (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
     assert any_number.sizes[:4] == (0.0, 2.0**-10, 2.0**-9, 3 * 2.0**-10)
     assert whole.sizes[-1] == any_number.sizes[-1] == 2.0**49
@@ -146,7 +152,9 @@ SHAPES: dict[str, Callable[[np.random.Generator], Law]] = {
 def drawn_bounds(values: Law, draws: int, *, whole: bool = False) -> list[tuple[float, float]]:
     """The bounds that are drawn for a total of one value of each unit, at ε 1."""
     rho = 1 / 50
-    draw = value_bounds(PrivacyLoss(0.1 * rho), rows_target(1, 1, 5.0), whole=whole)
+    draw = value_bounds(
+        PrivacyLoss(0.14 * rho), PrivacyLoss(0.03 * rho), rows_target(1, 1, 5.0), whole=whole
+    )
     exact = []
     for sign in (1, -1):
         places = np.searchsorted(np.array(draw.sizes), sign * values, side="left")
@@ -176,7 +184,7 @@ def test_what_a_bound_may_cut_beside_an_error_falls_with_it() -> None:
     assert [target / WHOLE_WEIGHT for target in _FALLING] == [8.0, 8.0, 4.0, 2.0]
     units = [(50.0,)] * UNITS
     for error, cut in ((1e2, False), (1e6, True)):
-        draw = value_bounds(PrivacyLoss(0.02), error, whole=False, falling=True)
+        draw = value_bounds(PrivacyLoss(0.02), PrivacyLoss(0.01), error, whole=False, falling=True)
         above, below = (weights(units, draw, sign) for sign in (1, -1))
         ((_, upper),) = draw.draw(above, below, SeededSource(5)).values
         assert (upper < 50) == cut
