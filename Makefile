@@ -15,7 +15,7 @@ DUCKDBS := $(filter-out 2.0.0,$(patsubst %.json,%,$(subst \
   dpsql/engines/evidence/surveys/duckdb-,,$(wildcard dpsql/engines/evidence/surveys/duckdb-*.json))))
 
 .PHONY: demo test lint types slow tools check attack bench utility robust session coverage first
-.PHONY: ledger-bench
+.PHONY: ledger-bench statements
 .PHONY: walk engines engines-slow server-versions duckdb-versions duckdb-versions-slow tpch scale peers
 .PHONY: pictures dist clean
 
@@ -127,6 +127,16 @@ robust: $(READY)
 # What 100 mixed questions are worth on one small account, kept in several ways.
 session: $(READY)
 	$(BIN)/python benchmarks/session.py
+
+# How much of the SQL that other people write is answered. Writes benchmarks/results/, docs/statements.md.
+statements: $(READY) $(VENV)/tpcds
+	$(BIN)/python benchmarks/statements.py --tpcds $(VENV)/tpcds
+
+# A DuckDB whose extension with the statements of TPC-DS is in an index of packages.
+$(VENV)/tpcds: $(READY)
+	rm -rf $@ && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $@ \
+	  duckdb==1.5.5 duckdb-extensions==1.5.5 duckdb-extension-tpcds==1.5.5
+	touch $@
 
 # The ledger: entries per second with every commit on disk, and the same after a million entries.
 ledger-bench: $(READY)

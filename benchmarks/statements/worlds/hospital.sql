@@ -1,0 +1,12 @@
+CREATE TABLE professors (id BIGINT, item VARCHAR, quantity INTEGER, city VARCHAR, hired DATE);
+CREATE TABLE students (id BIGINT, item VARCHAR, quantity INTEGER);
+CREATE TABLE staff (id BIGINT PRIMARY KEY, department VARCHAR, salary DOUBLE, age INTEGER, female BOOLEAN);
+CREATE TABLE items (item VARCHAR PRIMARY KEY, kind VARCHAR, price DOUBLE);
+CREATE TABLE hospital (patient_id BIGINT, zip VARCHAR, diagnosis VARCHAR, ward VARCHAR, cost DOUBLE, days INTEGER, admitted DATE);
+CREATE TABLE patients (patient_id BIGINT PRIMARY KEY, gender VARCHAR, age INTEGER, state VARCHAR, has_insurance BOOLEAN);
+INSERT INTO items VALUES ('pen', 'writing', 1.5), ('paper', 'writing', 3.0), ('scissors', 'tools', 6.0);
+INSERT INTO professors VALUES (1, 'pen', 4, 'Bern', '2001-02-03'), (2, 'scissors', 1, 'Basel', '2011-01-01');
+INSERT INTO students VALUES (7, 'pen', 2), (8, 'paper', 20);
+INSERT INTO staff VALUES (1, 'maths', 5000.0, 50, true), (2, 'physics', 4500.0, 40, false);
+INSERT INTO patients VALUES (1, 'f', 50, 'NY', true), (2, 'm', 40, 'CA', false);
+INSERT INTO hospital VALUES (1, '10001', 'flu', 'a', 100.0, 3, '2025-01-01'), (2, '90001', 'asthma', 'b', 250.0, 5, '2025-02-01');
