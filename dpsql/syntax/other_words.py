@@ -88,6 +88,8 @@ def _truncated(name: str) -> _Build:
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         units = [_bare_unit(each) for each in arguments]
         match arguments, units:
+            case (exp.Literal() as first, *_), _ if unit_of(first):
+                return _as_in_duckdb(name, arguments)  # what follows may be called like a unit
             case (_, moment), (str(unit), None):
                 pass
             case (_, moment), (str(unit), _) if name == "DATETRUNC":
@@ -124,6 +126,8 @@ def _difference(name: str) -> _Build:
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         units = [_bare_unit(each) for each in arguments]
         match arguments, units:
+            case (exp.Literal() as first, _, _), _ if unit_of(first):
+                return _as_in_duckdb(name, arguments)  # what follows may be called like a unit
             case (end, start), _:
                 unit = "DAY"
             case (end, start, _), (_, _, str(unit)) if name == "DATE_DIFF":

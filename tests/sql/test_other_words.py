@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from helpers.failures import fails_with
 from helpers.support import connect
+from sqlglot import exp
 
 import dpsql
 from dpsql.syntax.parse import parse
@@ -120,3 +121,12 @@ def test_top_without_brackets_in_a_union_is_refused(text: str) -> None:
     with fails_with("syntax_error") as refused:
         parse(text)
     assert "brackets" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    "call", ["date_trunc('month', day)", "date_diff('year', a, month)", "datediff('day', day, b)"]
+)
+def test_a_column_that_is_called_like_a_unit_stands_behind_one_in_quotes(call: str) -> None:
+    tree = parse(f"SELECT {call} FROM t").expressions[0]
+    named = {column.name for column in tree.find_all(exp.Column)}
+    assert named in ({"day"}, {"a", "month"}, {"day", "b"})
