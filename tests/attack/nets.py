@@ -24,14 +24,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from helpers.sensitivity import Difference
+from helpers.sensitivity import Difference, choice_moves_beyond
 
 import dpsql
 from dpsql.ir.plan import BlockPlan, OpenBounds
 from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.union import UnionKind
 from dpsql.pipeline.prepare import Prepared
-from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT
 from dpsql.privacy.mechanisms.greedy_union import GreedySetUnion
 from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
@@ -252,7 +251,7 @@ def _read(pair: Pair, one: Prepared, other: Prepared) -> Iterator[Finding]:
 
 
 def _choice_moves(pair: Pair, choice: OpenBounds) -> Iterator[Finding]:
-    """What one unit adds to the weights that bounds are drawn from: its own, all up."""
+    """What one unit adds to the weights that bounds are drawn from."""
     found = []
     for connection in pair.sides:
         try:
@@ -261,10 +260,8 @@ def _choice_moves(pair: Pair, choice: OpenBounds) -> Iterator[Finding]:
             code = error.code if isinstance(error, dpsql.Error) else type(error).__name__
             yield from _failure(pair, code, str(choice.text))
             return
-    for before, after in zip(*found, strict=True):  # by rows, by groups; above 0, below
-        added = [other - one for one, other in zip(before, after, strict=True)]
-        if added and (min(added) < 0 or sum(added) > WHOLE_WEIGHT):
-            yield Finding("sensitivity", "weights of a bound move by more than one unit's")
+    if choice_moves_beyond(choice.choice, *found):
+        yield Finding("sensitivity", "weights of a bound move by more than one unit's")
 
 
 def _fails(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: Any) -> str:

@@ -12,6 +12,8 @@ import duckdb
 
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan
+from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT, BoundsChoice
+from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 from helpers.installed_duckdb import NULL_FOR_ZERO
 
 Row = tuple[Any, ...]
@@ -188,3 +190,24 @@ def shared_moves_beyond(rungs: Sequence[int], moved: Sequence[int], whole: int) 
         if not -below * whole <= more - less <= (above - below) * whole
     ]
     return found + [f"up to {r}: {n}" for r, n in zip(rungs, up_to, strict=True) if n < 0]
+
+
+def choice_moves_beyond(
+    choice: BoundsChoice | ValueBounds,
+    without: Sequence[Sequence[int]],
+    with_unit: Sequence[Sequence[int]],
+) -> list[str]:
+    """Tell where a further unit moves the weights that bounds are drawn from by more than it may.
+
+    Those by rows and by groups, or above 0 and below: all up, by its own weight of 1. Those of
+    shared values otherwise.
+    """
+    rows = choice.rows if isinstance(choice, BoundsChoice) else None
+    found = []
+    for part, (before, after) in enumerate(zip(without, with_unit, strict=True)):
+        moved = [more - less for less, more in zip(before, after, strict=True)]
+        if part == 0 and rows is not None and rows.shared:
+            found += shared_moves_beyond(rows.rungs, moved, WHOLE_WEIGHT)
+        elif min(moved, default=0) < 0 or sum(moved) > WHOLE_WEIGHT:
+            found.append(f"weights of a unit move by {moved}")
+    return found

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from helpers.sensitivity import Difference
+from helpers.sensitivity import Difference, choice_moves_beyond
 
 import dpsql.privacy.mechanisms
 from dpsql.core.quoting import ROW_ID
@@ -29,7 +29,7 @@ from dpsql.ir.plan import PreparedBlock
 from dpsql.kinds.cascade import CascadeKind, ExactCascade
 from dpsql.kinds.groups import ExactGroups
 from dpsql.kinds.union import ExactUnion, UnionKind
-from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT, BoundsChoice, FoundBounds
+from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice, FoundBounds
 from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.privacy.sampling.entropy import EntropySource
@@ -75,7 +75,8 @@ DECLARED: Final[dict[str, Primitive]] = {
         "weights", "l1 of sums over units", "one unit's weight, 1"
     ),
     "bounds_choice.BoundsChoice.draw": Primitive(
-        "weights by rows, weights by groups", "l1 of sums over units", "one unit's weight, 1, in each"
+        "weights by rows, weights by groups", "l1 of sums over units",
+        "one unit's weight, 1, in each; of shared values, those it names"
     ),
     "value_bounds.ValueBounds.draw": Primitive(
         "weights above 0, weights below", "l1 of sums over units", "one unit's weight, 1, in each"
@@ -252,7 +253,8 @@ def compare(name: str, planned: Any, one: Any, other: Any) -> Iterator[str]:
     elif name == "draw_step":
         problems = _stream_moves(planned, one, other)
     elif name == "release_bounds":
-        problems = min((_weights_move(*pair) for pair in ((one, other), (other, one))), key=len)
+        pairs = ((one, other), (other, one))
+        problems = min((choice_moves_beyond(planned.choice, *pair) for pair in pairs), key=len)
     else:
         return
     for problem in problems[:1]:
@@ -275,15 +277,6 @@ def _within(norm: int, bound: float, one: Groups, other: Groups) -> list[str]:
     changes = [other.get(k, (0,))[0] - one.get(k, (0,))[0] for k in one.keys() | other.keys()]
     size = sum(map(abs, changes)) if norm == 1 else math.sqrt(sum(c * c for c in changes))
     return [f"weights move by {size}, more than {bound}"] if size > bound else []
-
-
-def _weights_move(without: Any, with_unit: Any) -> list[str]:
-    found = []
-    for before, after in zip(without, with_unit, strict=True):
-        changes = [b - a for a, b in zip(before, after, strict=True)]
-        if min(changes, default=0) < 0 or sum(changes) > WHOLE_WEIGHT:
-            found.append(f"weights of a unit move by {changes}")
-    return found
 
 
 def _stream_moves(plan: ViewPlan, one: Groups, other: Groups) -> list[str]:
