@@ -15,7 +15,7 @@ DUCKDBS := $(filter-out 2.0.0,$(patsubst %.json,%,$(subst \
   dpsql/engines/evidence/surveys/duckdb-,,$(wildcard dpsql/engines/evidence/surveys/duckdb-*.json))))
 
 .PHONY: demo test lint types slow tools check attack bench utility robust session coverage first
-.PHONY: ledger-bench statements
+.PHONY: ledger-bench statements union
 .PHONY: walk engines engines-slow server-versions duckdb-versions duckdb-versions-slow tpch scale peers
 .PHONY: pictures dist clean
 
@@ -137,6 +137,10 @@ $(VENV)/tpcds: $(READY)
 	rm -rf $@ && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $@ \
 	  duckdb==1.5.5 duckdb-extensions==1.5.5 duckdb-extension-tpcds==1.5.5
 	touch $@
+
+# Which keys exist: what the default and each mechanism names, on eleven shapes of data.
+union: $(READY)
+	$(BIN)/python benchmarks/union_shapes.py
 
 # The ledger: entries per second with every commit on disk, and the same after a million entries.
 ledger-bench: $(READY)
