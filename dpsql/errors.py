@@ -176,6 +176,8 @@ class ParameterError(ProgrammingError):
 class QueryRefused(NotSupportedError):
     """SQL that is understood but cannot be answered under differential privacy."""
 
+    _subquery: int | None = None  # the number of the one that it could be answered after
+
 
 class NewLedgerWarning(UserWarning):
     """A ledger was created at a place that the call did not name: nothing has been spent in it."""

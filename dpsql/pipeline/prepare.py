@@ -22,7 +22,7 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.edge_rows import on_edge_rows, trial_statement
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN, dialect_of
-from dpsql.errors import QueryRefused
+from dpsql.errors import QueryRefused, UnknownName
 from dpsql.ir.plan import (
     BlockPlan,
     LeftOutPlan,
@@ -41,6 +41,13 @@ from dpsql.ir.relations import (
 )
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.clock import ClockReading, read_clock
+from dpsql.pipeline.first_answers import (
+    FirstAnswer,
+    part_of,
+    place_answers,
+    stand_in,
+    text_of,
+)
 from dpsql.pipeline.given_keys import with_keys_given
 from dpsql.pipeline.kept.fingerprint import estimate_fingerprints, fingerprint
 from dpsql.pipeline.known_keys import with_keys_narrowed
@@ -58,6 +65,7 @@ from dpsql.policy.parameters import EPSILON_LIMITS, AnswerFrom, Parameters, Pool
 from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.results.explanation import Explanation, explain
+from dpsql.results.rows import Row
 from dpsql.sql.blocks.catalog import place_catalog
 from dpsql.sql.blocks.examined import (
     examine,
@@ -66,6 +74,7 @@ from dpsql.sql.blocks.examined import (
 )
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
+from dpsql.sql.expressions.first_answers import number_queries, to_answer_first
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
@@ -75,6 +84,7 @@ from dpsql.syntax.parse import parse, place_blamed, understood
 from dpsql.syntax.placeholders import PlaceholderValues, bind_values, values_key
 from dpsql.syntax.probes import drop_unused_ctes, has_no_rows
 
+_MOST_FIRST = 16  # subqueries of a statement that are answered first
 _REMEMBERED = 256  # statements a connection keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
 _Key: TypeAlias = tuple[
@@ -84,6 +94,7 @@ _Key: TypeAlias = tuple[
     tuple[Parameters, frozenset[str]],
     tuple[bool, bool],
     tuple[FoundBounds | None, ...],
+    tuple[int | None, tuple[FirstAnswer, ...]],
 ]
 
 
@@ -93,7 +104,8 @@ class Question:
 
     ``pooling``: it is prepared to show several releases of it pooled. ``bounds`` are the
     bounds that were found for its blocks, in their order, None where none is needed. ``capped``: a
-    maximum error that these make too dear gives way to the epsilon in force.
+    maximum error that these make too dear gives way to the epsilon in force. Of a subquery that is
+    answered first, ``part`` is the number. ``answers`` are those that were given first.
     """
 
     text: str
@@ -105,6 +117,8 @@ class Question:
     pooling: bool = False
     bounds: tuple[FoundBounds | None, ...] = ()
     capped: bool = False
+    part: int | None = None
+    answers: tuple[FirstAnswer, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -119,8 +133,8 @@ class Question:
         """
         asked = (self.parameters, self.parameters.given)
         values = values_key(self.values)
-        flags = self.pooling, self.capped
-        return self.text, values, self.mechanism, asked, flags, self.bounds
+        flags, first = (self.pooling, self.capped), (self.part, self.answers)
+        return self.text, values, self.mechanism, asked, flags, self.bounds, first
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +153,8 @@ class Prepared:
     read, and have done so for estimates without a release. What reads materialized views, which
     come and go, is ``passing``: it is not remembered. Where it is ``empty``, its text alone says
     that it has no rows: it has no blocks then, and nothing is to be run. ``clock`` is what it was
-    told of the time, if it asks for it.
+    told of the time, if it asks for it. ``first`` are its subqueries that were answered first, of
+    private rows, in short.
     """
 
     query: Query
@@ -152,6 +167,7 @@ class Prepared:
     passing: bool = False
     empty: bool = False
     clock: ClockReading | None = None
+    first: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -290,10 +306,58 @@ class Preparer:
     def prepare(self, question: Question) -> Prepared:
         """Prepare a query completely: paying and answering are all that is left.
 
-        Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``.
+        Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``. Where a
+        subquery over private rows is to be paid for first, the refusal says so
+        (:func:`~dpsql.sql.expressions.first_answers.to_answer_first`).
         """
         with _placed(question.text):
             return self._prepared(question)
+
+    def with_stand_ins(self, question: Question) -> tuple[Prepared, tuple[Question, ...]]:
+        """Prepare a query whose subqueries are to be answered first, which are returned.
+
+        It stands for the query as it will be: with some constants in place of their answers. Raises
+        as :meth:`prepare`, for what no subquery mends.
+        """
+        first: list[Question] = []
+        while True:
+            try:
+                return self.prepare(question), tuple(first)
+            except QueryRefused as refused:
+                part = self._part(question, refused)
+                found, _ = self.with_stand_ins(part)
+                answer = stand_in(part.part or 0, self._text(part), found.shown)
+                if answer is None:
+                    raise
+                first.append(part)
+                question = replace(question, answers=(*question.answers, answer))
+
+    def answer_of(self, part: Question, rows: Sequence[Row], *, released: bool) -> FirstAnswer:
+        """Make the answer to a subquery the one that stands in its statement."""
+        columns = self.with_stand_ins(part)[0].shown
+        text = self._text(part)
+        return FirstAnswer(part.part or 0, text, columns, tuple(rows), released=released)
+
+    def _part(self, question: Question, refused: QueryRefused) -> Question:
+        """Return the subquery to answer first as a question.
+
+        Raises the refusal where there is none, or where it is none by itself.
+        """
+        number = to_answer_first(refused)
+        given = {answer.number for answer in question.answers}
+        if number is None or number in given or len(given) >= _MOST_FIRST:
+            raise refused
+        part = replace(question, part=number, bounds=())
+        try:
+            self.with_stand_ins(part)
+        except (QueryRefused, UnknownName):
+            raise refused from None
+        return part
+
+    def _text(self, part: Question) -> str:
+        with understood():
+            tree = self._whole(part, None)
+            return text_of(tree, part.part or 0)
 
     def _prepared(self, question: Question) -> Prepared:
         if not question.sound:
@@ -301,7 +365,7 @@ class Preparer:
         key, stages = question.key, self._stages(question)
         prepared = self._remembered.pop(key, None)
         if prepared is None or not prepared.holds(question.at):
-            prepared = self._planned(question, stages)
+            prepared = self._with_public_answers(question, stages)
         if stages is not None:
             stages.sql(prepared.blocks, prepared.query.run)
         if len(question.text) <= _LONGEST and not prepared.passing:
@@ -322,6 +386,24 @@ class Preparer:
         schema, hidden = self._engine.schema, bool(question.values)
         return self._trace.statement(question.text, schema, hidden=hidden)
 
+    def _with_public_answers(self, question: Question, stages: StatementTrace | None) -> Prepared:
+        """Plan a question, with the answers to its subqueries over public tables alone."""
+        while True:
+            try:
+                return self._planned(question, stages)
+            except QueryRefused as refused:
+                part = self._part(question, refused)
+                try:
+                    prepared = self._prepared(part)
+                except QueryRefused:
+                    raise refused from None
+                if prepared.blocks:
+                    raise
+                rows = self._tails.runner.run(prepared.query, (), prepared.names)
+                found = rows.fetchall(len(prepared.shown))
+                answer = self.answer_of(part, found, released=False)
+                question = replace(question, answers=(*question.answers, answer))
+
     def _planned(self, question: Question, stages: StatementTrace | None) -> Prepared:
         """Plan a question; only names and types for a text without rows (``WHERE false``)."""
         with understood():
@@ -329,7 +411,8 @@ class Preparer:
             empty = has_no_rows(tree)
         clock = read_clock(tree, question.at, self._engine)
         if not empty:
-            return replace(self._plan(question, tree, stages), clock=clock)
+            first = tuple(answer.text for answer in question.answers if answer.released)
+            return replace(self._plan(question, tree, stages), clock=clock, first=first)
         try:
             return _emptied(self._plan(question, tree, stages, empty=True))
         except QueryRefused as refused:
@@ -343,7 +426,13 @@ class Preparer:
         return _emptied(self._plan(question, tree, None, empty=True, shown=own))
 
     def _tree(self, question: Question, stages: StatementTrace | None) -> exp.Query:
-        """Parse a question, and insert its values and its look-ups in the catalog."""
+        """Parse a question, and insert its values, look-ups in the catalog, and first answers."""
+        tree = self._whole(question, stages)
+        place_answers(tree, question.answers)
+        return tree if question.part is None else part_of(tree, question.part)
+
+    def _whole(self, question: Question, stages: StatementTrace | None) -> exp.Query:
+        """Parse the statement of a question, with its values and its look-ups in the catalog."""
         tree = parse(question.text)
         if stages is not None:
             stages.tree(tree)
@@ -351,6 +440,7 @@ class Preparer:
         schema, name = self._engine.schema, self._engine.name
         place_catalog(tree, self._policy, schema, name)
         settle_names(tree, question.text, rules_of(schema, name, self._policy.names))
+        number_queries(tree)
         return tree
 
     def _plan(

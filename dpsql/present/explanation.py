@@ -88,6 +88,12 @@ def _prices(explanation: Explanation) -> Table:
         _row(grid, "Costs", refused if explanation.follows is None else text)
     if explanation.clock:
         _row(grid, "Clock", explanation.clock)
+    if explanation.answers_first:
+        many = explanation.answers_first > 1
+        text = f"{explanation.answers_first} subquer{'ies' if many else 'y'} are answered"
+        text = text if many else text.replace(" are ", " is ")
+        text += " first and listed first; figures of the rest depend on what is released"
+        _row(grid, "First", text)
     if explanation.anew:
         _row(grid, "Anew", explanation.anew)
     if explanation.price_open:

@@ -25,6 +25,7 @@ class CaveatKind(StrEnum):
 
     STALE = "stale"
     CLOCK = "clock"
+    ANSWERED_FIRST = "answered_first"
     EMPTY = "empty"
     DROWNED = "drowned"
     LEFT_OUT = "left_out"
@@ -61,6 +62,15 @@ def stale(text: str) -> Caveat:
 def clock_read(text: str) -> Caveat:
     """Return the caveat of an answer that depends on the time, with the time in words."""
     return Caveat(CaveatKind.CLOCK, f"In this answer {text}.", strong=False)
+
+
+def answered_first(texts: Sequence[str]) -> Caveat:
+    """Return the caveat of an answer in which released answers of subqueries stand."""
+    text = (
+        f"Answered first, with noise and a price of its own: {'; '.join(texts)}. The answer is for "
+        "what was released of that, and its intervals are of its own noise."
+    )
+    return Caveat(CaveatKind.ANSWERED_FIRST, text, strong=False)
 
 
 def empty(advice: str, *, groups_came_out: bool) -> Caveat:

@@ -166,7 +166,9 @@ class Explanation:
     its text has the generated SQL, as ``EXPLAIN (SQL)`` asks for. ``price_open`` says that what a
     maximum error costs is decided by bounds that are found first, and that figures are for the
     usual ones; ``cheapest`` is then the ε of the least. ``clock`` says what it takes the time for;
-    it is empty if it does not ask.
+    it is empty if it does not ask. ``answers_first`` is how many subqueries are answered first,
+    whose blocks come first; figures of the others are for some constants in the place of their
+    answers.
     """
 
     query: str
@@ -188,6 +190,21 @@ class Explanation:
     shows_sql: bool = False
     price_open: bool = False
     cheapest: float | None = None
+    answers_first: int = 0
+
+    def after(self, first: Sequence[Explanation]) -> Explanation:
+        """Return the explanation of a question for which others are answered first."""
+        reserved = sum((each.reserved for each in first), self.reserved)
+        delta = sum((each.conversion_delta for each in first), self.conversion_delta)
+        return replace(
+            self,
+            blocks=tuple(block for each in (*first, self) for block in each.blocks),
+            reserved=reserved,
+            conversion_delta=delta,
+            reserved_epsilon=reserved.epsilon_at(delta),
+            answers_first=len(first),
+        )
+
     clock: str = ""
 
     @property

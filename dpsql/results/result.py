@@ -71,6 +71,17 @@ class Cost:
     answered: str | None = None
     data_written: str | None = None
 
+    def beside(self, other: Cost) -> Cost:
+        """Return the cost of an answer for which another was given first."""
+        stored = self.answered if other.stored else None
+        return replace(
+            self,
+            reserved=self.reserved + other.reserved,
+            settled=self.settled + other.settled,
+            conversion_delta=self.conversion_delta + other.conversion_delta,
+            answered=stored,
+        )
+
     @property
     def stored(self) -> bool:
         """True if the release was paid for before, by the same account, and cost nothing now."""

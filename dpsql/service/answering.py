@@ -59,7 +59,7 @@ from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Pooling
 from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
-from dpsql.results.caveats import Caveat, clock_read, view_bounds
+from dpsql.results.caveats import Caveat, answered_first, clock_read, view_bounds
 from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
@@ -74,6 +74,7 @@ from dpsql.service.stored_releases import (
     StoredReleases,
     nothing_released,
 )
+from dpsql.sql.expressions.first_answers import to_answer_first
 from dpsql.syntax.placeholders import PlaceholderValues, literals
 
 if TYPE_CHECKING:
@@ -162,13 +163,19 @@ class Answerer:
             )
         return self._views
 
-    def answer(self, question: Question) -> Result:
+    def answer(self, question: Question, then: PrivacyLoss = ZERO) -> Result:
         """Answer a question, from the ledger if it has the release, else with a new one.
 
         Whatever can be refused is refused while the question is prepared; it costs nothing then.
+        ``then`` is what the account must have beside, if it has to pay.
         """
         began = time.monotonic()
-        prepared = self.preparer.prepare(question)
+        try:
+            prepared = self.preparer.prepare(question)
+        except QueryRefused as refused:
+            if to_answer_first(refused) is None:
+                raise
+            return self._after_first(question, then)
         if prepared.empty:
             return self._answered(prepared, self._columns_alone(prepared), began)
         if not prepared.blocks:
@@ -182,15 +189,15 @@ class Answerer:
                 return self._answered(form[1], result, began)
         if prepared.only_released:
             return self._answered(prepared, self._rolled_up(*asked, limit), began)
-        question, found, before = self._with_bounds_found(*asked, limit)
+        question, found, before = self._with_bounds_found(*asked, limit, then)
         try:
-            return self._buy(question, found, before, limit, began)
+            return self._buy(question, found, before, limit, began, then)
         except BudgetExceeded:
             if not (before != ZERO and prepared.price_open):
                 raise
         # Room for this was there before the bounds were paid for.
         question = replace(question, capped=True)
-        return self._buy(question, self.preparer.prepare(question), before, limit, began)
+        return self._buy(question, self.preparer.prepare(question), before, limit, began, then)
 
     def _buy(
         self,
@@ -199,6 +206,7 @@ class Answerer:
         before: PrivacyLoss,
         limit: AgeLimit,
         began: float,
+        then: PrivacyLoss,
     ) -> Result:
         """Pay for the answer to a question with known bounds; ``before`` was paid for these."""
         fresh = question.fresh or prepared.fresh
@@ -213,7 +221,8 @@ class Answerer:
         )
         with self.buyer.begun(_tables_of(prepared)) as run:
             prepared.ways.rehearse({estimate.fingerprint for estimate in estimates})
-            *beside, charge = self._reserve(question, prepared, limit, (*estimates, purchase))
+            to_pay = (*estimates, purchase)
+            *beside, charge = self._reserve(question, prepared, limit, to_pay, then=then)
             charges = charge, *beside
             found = self.buyer.buy_all(run, (purchase, *estimates))
         if isinstance(found, Failure):
@@ -231,6 +240,29 @@ class Answerer:
                 error.hint = _NOT_KEPT
             raise
         return self._answered(prepared, result, began)
+
+    def _after_first(self, question: Question, then: PrivacyLoss) -> Result:
+        """Answer a question whose subqueries are answered first, each with its own price.
+
+        The first is paid for where the account can pay for all.
+        """
+        planned, parts = self.preparer.with_stand_ins(question)
+        prices = [self._price(part) for part in parts]
+        own, costs = planned.plan.reserved_with_estimates + then, []
+        for place, planned_part in enumerate(parts):
+            part = replace(planned_part, answers=question.answers)
+            result = self.answer(part, sum(prices[place + 1 :], own))
+            costs.append(result.cost)
+            answer = self.preparer.answer_of(part, result.fetchall(), released=True)
+            question = replace(question, answers=(*question.answers, answer))
+        result = self.answer(question, then)
+        result.cost = reduce(Cost.beside, costs, result.cost)
+        return result
+
+    def _price(self, question: Question) -> PrivacyLoss:
+        """Return the worst case of a question, with that of subqueries that are answered first."""
+        prepared, parts = self.preparer.with_stand_ins(question)
+        return sum(map(self._price, parts), prepared.plan.reserved_with_estimates)
 
     def explain(self, question: Question) -> Explanation:
         """Explain the plan and its price, and whether the ledger has a release to give again."""
@@ -250,7 +282,13 @@ class Answerer:
 
     def _explanation(self, question: Question) -> Explanation:
         """Explain the plan, and whether the ledger has a release of it to give again."""
-        prepared = self.preparer.prepare(question)
+        try:
+            prepared = self.preparer.prepare(question)
+        except QueryRefused as refused:
+            if to_answer_first(refused) is None:
+                raise
+            prepared, parts = self.preparer.with_stand_ins(question)
+            return self._explained(prepared).after([self._explanation(part) for part in parts])
         if self._ledger is None or not prepared.blocks:
             return self._explained(prepared)
         asked, limit = (question, prepared), self.kept.limit(prepared.max_age)
@@ -346,7 +384,7 @@ class Answerer:
 
     def describe(self, question: Question) -> tuple[Column, ...]:
         """Return the columns of the answer. Reads nothing private and costs nothing."""
-        return self.preparer.prepare(question).shown
+        return self.preparer.with_stand_ins(question)[0].shown
 
     def types_of(self, values: PlaceholderValues) -> dict[str, str | None]:
         """Return the types of query parameters' values in a statement; None for NULL."""
@@ -443,7 +481,7 @@ class Answerer:
         return (prepared, release.blocks) if found is None else (pool.prepared, found)
 
     def _with_bounds_found(
-        self, question: Question, prepared: Prepared, limit: AgeLimit
+        self, question: Question, prepared: Prepared, limit: AgeLimit, then: PrivacyLoss
     ) -> tuple[Question, Prepared, PrivacyLoss]:
         """Find the open bounds of a question, and prepare it with them.
 
@@ -457,7 +495,7 @@ class Answerer:
         }
         paid = ZERO
         if missing:
-            bought = self._buy_bounds(question, prepared, tuple(missing.values()), limit)
+            bought = self._buy_bounds(question, prepared, tuple(missing.values()), limit, then)
             known |= zip(missing, (each.bounds for each in bought if each.bounds), strict=True)
             paid = sum((each.loss for each in bought), ZERO)
         return *self._with_bounds(question, prepared, known), paid
@@ -468,6 +506,7 @@ class Answerer:
         prepared: Prepared,
         missing: Sequence[OpenBounds],
         limit: AgeLimit,
+        then: PrivacyLoss,
     ) -> tuple[Bought, ...]:
         """Pay for bounds, where the account can pay for all of the question."""
         forms = (
@@ -481,7 +520,7 @@ class Answerer:
             )
             for form in forms
         )
-        rest = max(rests, key=lambda loss: Amount.charge(loss).units)
+        rest = max(rests, key=lambda loss: Amount.charge(loss).units) + then
         purchases = [purchase_of_bounds(one, question.text, question.values) for one in missing]
         with self.buyer.begun(_tables_of(prepared)) as run:
             charges = self._reserve(question, prepared, limit, purchases, then=rest)
@@ -686,6 +725,8 @@ class Answerer:
         """Yield what readers must know of the clock, and of the bounds of views."""
         if prepared.clock is not None and prepared.blocks:
             yield clock_read(prepared.clock.text)
+        if prepared.first:
+            yield answered_first(prepared.first)
         for source in prepared.query.public_tables:
             for found in self.views.bounds_of(source) if isinstance(source, PublishedView) else ():
                 yield view_bounds(str(source.table.name), found.words, told=found.told)

@@ -13,6 +13,7 @@ from dpsql.core.wordlists import words
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Key
 from dpsql.sql.expressions.enum_order import refuse_enum_order
+from dpsql.sql.expressions.first_answers import after_answering
 from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, written_out
 from dpsql.syntax.dialect import WRITTEN_NAME
 from dpsql.syntax.other_words import INSTEAD
@@ -121,12 +122,13 @@ def check_row_expression(node: exp.Expr, text: str) -> None:
                 "keys and in aggregates.",
             )
         if isinstance(part, exp.Query):
-            raise QueryRefused(
+            refused = QueryRefused(
                 "a subquery cannot stand in an expression over private rows",
                 code="subquery_over_private_rows",
                 place=place_of(text, part),
                 hint="Write the values as a list, or filter the released rows in an outer query.",
             )
+            raise after_answering(part, refused)
         if isinstance(part, exp.AggFunc):
             raise QueryRefused(
                 "an aggregate cannot stand here",

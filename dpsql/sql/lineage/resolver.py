@@ -26,6 +26,7 @@ from dpsql.errors import QueryRefused, UnknownName
 from dpsql.ir.relations import PublicSource
 from dpsql.policy.model import Policy
 from dpsql.sql.expressions.comparisons import refuse_unlike
+from dpsql.sql.expressions.first_answers import after_answering, to_answer_first
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.join_columns import (
     column_equalities,
@@ -153,7 +154,7 @@ class Lineage:
             return None
         found: list[Relation] = []
         for i, source in enumerate(sources):
-            piece = pieces[i] if i in pieces else self._piece(source, scope, unique=unique)
+            piece = pieces[i] if i in pieces else self._public(source, scope, unique=unique)
             if piece is None:
                 if private:
                     raise self._not_rows(source, scope)
@@ -161,17 +162,42 @@ class Lineage:
             found.append(piece)
         return found
 
+    def _public(self, source: exp.Expr, scope: Scope, *, unique: bool) -> Relation | None:
+        """Resolve the rows of a public source; a subquery that is more than rows is computed first.
+
+        Raises as :meth:`of_from`, for such a subquery with its mark.
+        """
+        try:
+            return self._piece(source, scope, unique=unique)
+        except QueryRefused as refused:
+            query = self._query_of(source, scope)
+            if query is None or to_answer_first(refused) is not None:
+                raise
+            raise after_answering(query, refused) from None
+
+    def _query_of(self, source: exp.Expr, scope: Scope) -> exp.Query | None:
+        """Return the query behind a source, if it is a subquery or a CTE."""
+        if isinstance(source, exp.Subquery):
+            inner = source.unnest()
+            return inner if isinstance(inner, exp.Query) else None
+        if isinstance(source, exp.Table) and not is_qualified(source):
+            named = scope.get(fold(source.name))
+            return None if named is None else named.query
+        return None
+
     def _not_rows(self, source: exp.Expr, scope: Scope) -> QueryRefused | UnknownName:
         if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
             known = not is_qualified(source) and fold(source.name) in scope
             if not known and self.tables.named(source) is None:
                 return self.tables.unknown(source)
-        return self.names.refuse(
+        refused = self.names.refuse(
             "private rows can be joined with tables and their rows only",
             "join_not_supported",
             source,
             hint="Aggregate the private table first, then join the result in an outer query.",
         )
+        query = self._query_of(source, scope)
+        return refused if query is None else after_answering(query, refused)
 
     def _join(
         self,
@@ -358,8 +384,9 @@ class Lineage:
             found = self._of_query(cte.this, scope)
             return None if found is None else self._named_as(cte, found)
 
+        query = None if self._recursive(cte) else cte.this
         if not self.tables.may_be_private(cte.this, scope):
-            return Cte(False, read)
+            return Cte(False, read, query)
         if not _CTE.hold(cte) or not isinstance(cte.parent, exp.With) or not _WITH.hold(cte.parent):
             raise self.names.refuse(
                 "this form of WITH is not available over private rows",
@@ -368,7 +395,11 @@ class Lineage:
                 hint="Write WITH name AS (SELECT …).",
             )
         relation = read()
-        return Cte(relation is not None and relation.private, lambda: relation)
+        return Cte(relation is not None and relation.private, lambda: relation, query)
+
+    def _recursive(self, cte: exp.CTE) -> bool:
+        """Tell whether a CTE may name itself."""
+        return isinstance(cte.parent, exp.With) and bool(cte.parent.args.get("recursive"))
 
     # -- subqueries over rows -----------------------------------------------------------------
 
@@ -511,7 +542,19 @@ class Lineage:
         return source
 
     def _found(self, test: SubqueryTest, scope: Scope) -> TestedRows:
-        """Resolve the rows that a subquery in a condition finds, under names of their own."""
+        """Resolve the rows that a subquery in a condition finds, under names of their own.
+
+        One over public tables that is more than their rows is computed first.
+        """
+        try:
+            return self._rows_of(test, scope)
+        except QueryRefused as refused:
+            private = self.tables.may_be_private(test.query, scope)
+            if private or to_answer_first(refused) is not None:
+                raise
+            raise after_answering(test.query, refused) from None
+
+    def _rows_of(self, test: SubqueryTest, scope: Scope) -> TestedRows:
         query, needed = test.query, len(test.subjects)
         starred = any(isinstance(item, exp.Star) for item in query.selects)
         if is_plain(query) and not (starred and needed):

@@ -40,6 +40,7 @@ from dpsql.ir.relations import (
 )
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.comparisons import refuse_unlike
+from dpsql.sql.expressions.first_answers import after_answering
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries, refusal
 from dpsql.sql.lineage.join_columns import conjuncts, pairs_of
 from dpsql.sql.lineage.joins import depending_on, is_one_unit, refuse_two_units
@@ -291,7 +292,8 @@ def refuse_form(test: SubqueryTest, text: str, *, private: bool) -> NoReturn:
     if private:
         reason = "released groups cannot stand in a condition over private rows"
         hint = "Ask for the groups first, and write their names as a list: x IN ('a', 'b')."
-    raise refusal(text, reason, "subquery_over_private_rows", test.query, hint=hint)
+    refused = refusal(text, reason, "subquery_over_private_rows", test.query, hint=hint)
+    raise after_answering(test.query, refused)
 
 
 def name_tests(select: exp.Select) -> None:

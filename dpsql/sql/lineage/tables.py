@@ -51,10 +51,14 @@ from dpsql.syntax.text import display
 
 @dataclass(frozen=True, slots=True)
 class Cte:
-    """A CTE: whether it reads private rows, and its rows (None for an aggregated one)."""
+    """A CTE: whether it reads private rows, its rows (None for an aggregated one) and its query.
+
+    The query is None where it cannot be asked alone.
+    """
 
     private: bool
     read: Callable[[], Relation | None]
+    query: exp.Query | None = None
 
 
 Scope: TypeAlias = Mapping[str, Cte]

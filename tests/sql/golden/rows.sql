@@ -499,7 +499,7 @@ FROM (
 -- world: lineage
 SELECT k, COUNT(*) FROM visits WHERE k NOT IN (SELECT k FROM shops) GROUP BY k;
 
--- __dpsql_released_0, as one: 6a82127ec9f1e925
+-- __dpsql_released_0, as one: b0a0e0f8d774133a
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -541,10 +541,16 @@ FROM (
               "k"
             ) = (
               "__dpsql_c1"
-            ) OR (
-              "k"
-            ) IS NULL OR (
-              "__dpsql_c1"
+            )
+            OR (
+              (
+                "k"
+              )
+            ) IS NULL
+            OR (
+              (
+                "__dpsql_c1"
+              )
             ) IS NULL
           )
         )

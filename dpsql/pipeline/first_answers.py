@@ -1,0 +1,191 @@
+"""Answers that stand in a statement in the place of subqueries.
+
+Their values are constants of the statement around: public ones, or released ones. So they are part
+of its question, and whatever is known of constants is known of them: ``country IN (SELECT country
+… LIMIT 5)`` becomes a list, and its countries are the keys that there can be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.core.schema import Column, fold
+from dpsql.core.sql_types import INTEGER_BITS, SqlType
+from dpsql.errors import QueryRefused
+from dpsql.results.rows import Row
+from dpsql.sql.expressions.first_answers import numbered
+from dpsql.syntax.placeholders import literal
+from dpsql.syntax.probes import drop_unused_ctes
+from dpsql.syntax.text import display, put
+
+MOST_ROWS: Final = 250
+"""Rows of an answer that can stand in a statement: each is a part of its text."""
+_MOST_SHOWN: Final = 80
+_TYPICAL: Final = {
+    "BOOLEAN": True,
+    "VARCHAR": "a",
+    "DATE": date(2000, 1, 1),
+    "TIMESTAMP": datetime(2000, 1, 1),
+    "TIME": time(0),
+    "DOUBLE": 1.5,
+    "FLOAT": 1.5,
+    "DECIMAL": Decimal(1),
+} | dict.fromkeys(INTEGER_BITS, 1)
+_PLAIN: Final = {"VARCHAR", *INTEGER_BITS}  # whose literals are of their type
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAnswer:
+    """The answer to the subquery of a ``number`` in a statement.
+
+    ``text`` is the subquery, in short. ``released`` says that it is of private rows.
+    """
+
+    number: int
+    text: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    released: bool
+
+    def __post_init__(self) -> None:
+        if len(self.rows) <= MOST_ROWS:
+            return
+        raise QueryRefused(
+            f"the subquery {self.text} has more than {MOST_ROWS} rows, too many to stand beside "
+            "private rows",
+            code="query_too_large",
+            hint="Add ORDER BY … LIMIT to it."
+            + " What was released of it is kept: asked alone, it costs nothing." * self.released,
+        )
+
+
+def stand_in(number: int, text: str, columns: Sequence[Column]) -> FirstAnswer | None:
+    """Return one row to plan with in place of an answer; None for types without constants."""
+    kinds = [column.type.kind for column in columns]
+    if not all(kind in _TYPICAL for kind in kinds):
+        return None
+    row = tuple(_TYPICAL[kind] for kind in kinds)
+    return FirstAnswer(number, text, tuple(columns), (row,), released=True)
+
+
+def text_of(tree: exp.Query, number: int) -> str:
+    """Write a subquery in short, as it stands in an explanation."""
+    query = numbered(tree, number)
+    assert query is not None, "it was numbered before"
+    text = display(query.unnest())
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"
+
+
+def part_of(tree: exp.Query, number: int) -> exp.Query:
+    """Return a subquery as a statement, with the CTEs around it that it names."""
+    query = numbered(tree, number)
+    assert query is not None, "it was numbered before"
+    part = query.unnest().copy()
+    assert isinstance(part, exp.Query)
+    ctes: list[exp.CTE] = list(part.ctes)
+    recursive, above = False, query.parent
+    below: exp.Expr = query
+    while above is not None:
+        with_ = above.args.get("with_") if isinstance(above, exp.Query) else None
+        if isinstance(with_, exp.With):
+            known = {fold(cte.alias) for cte in ctes}
+            at = next((i for i, cte in enumerate(with_.expressions) if cte is below), None)
+            seen = [cte for cte in with_.expressions[:at] if fold(cte.alias) not in known]
+            ctes = [*(cte.copy() for cte in seen), *ctes]
+            recursive = recursive or bool(with_.args.get("recursive"))
+        below = above if isinstance(above, exp.CTE) else below
+        above = above.parent
+    if ctes:
+        part.set("with_", exp.With(expressions=ctes, recursive=recursive))
+        drop_unused_ctes(part)
+    return part
+
+
+def place_answers(tree: exp.Query, answers: Sequence[FirstAnswer]) -> None:
+    """Put answers in the places of their subqueries; ``tree`` is changed.
+
+    Raises ``QueryRefused`` (``several_rows``) for several rows where one value stands.
+    """
+    for answer in answers:
+        query = numbered(tree, answer.number)
+        if query is None:
+            continue  # in another answer's subquery
+        _place(query, answer)
+
+
+def _place(query: exp.Query, answer: FirstAnswer) -> None:
+    outer: exp.Expr = query
+    while isinstance(outer.parent, exp.Subquery | exp.Paren) and not outer.args.get("alias"):
+        outer = outer.parent
+    above = outer.parent
+    if isinstance(above, exp.In) and outer.arg_key == "query":
+        if answer.rows and len(answer.columns) == 1:
+            type_ = answer.columns[0].type
+            above.set("query", None)
+            above.set("expressions", [_constant(value, type_) for (value,) in answer.rows])
+        else:
+            put(query, _rows(answer))
+    elif isinstance(
+        above, exp.From | exp.Join | exp.CTE | exp.SetOperation | exp.Exists | exp.Lateral
+    ) or outer.args.get("alias"):
+        put(query.unnest() if isinstance(query, exp.Subquery) else query, _rows(answer))
+    else:
+        put(outer, _value(answer))
+
+
+def _value(answer: FirstAnswer) -> exp.Expr:
+    if len(answer.rows) > 1:
+        raise QueryRefused(
+            f"the subquery {answer.text} stands for one value and has several rows",
+            code="several_rows",
+            hint="Aggregate its rows, or limit them to one: (SELECT max(x) FROM …).",
+        )
+    value = answer.rows[0][0] if answer.rows else None
+    return exp.Paren(this=_constant(value, answer.columns[0].type))
+
+
+def _rows(answer: FirstAnswer) -> exp.Select:
+    """Write rows of constants as a SELECT, with the names and types of its columns."""
+    names = [f"c{place}" for place in range(len(answer.columns))]
+    rows = answer.rows or ((None,) * len(names),)
+    values = [
+        exp.Tuple(
+            expressions=[
+                _constant(value, column.type)
+                for value, column in zip(row, answer.columns, strict=True)
+            ]
+        )
+        for row in rows
+    ]
+    listed = exp.Values(
+        expressions=values,
+        alias=exp.TableAlias(
+            this=exp.to_identifier("listed"), columns=[exp.to_identifier(name) for name in names]
+        ),
+    )
+    columns = [
+        exp.alias_(_cast(exp.column(name), column.type), column.name, quoted=True)
+        for name, column in zip(names, answer.columns, strict=True)
+    ]
+    made = exp.Select(expressions=columns).from_(listed)
+    return made if answer.rows else made.where(exp.false())
+
+
+def _constant(value: object, type_: SqlType) -> exp.Expr:
+    if isinstance(value, float):
+        words = {math.inf: "inf", -math.inf: "-inf"}
+        text = "nan" if math.isnan(value) else words.get(value, repr(value))
+        return _cast(exp.Literal.string(text), type_)
+    found = literal(value)
+    return found if type_.kind in _PLAIN and value is not None else _cast(found, type_)
+
+
+def _cast(node: exp.Expr, type_: SqlType) -> exp.Expr:
+    return exp.cast(node, exp.DataType.build(str(type_), dialect="duckdb"))

@@ -1,0 +1,154 @@
+# ruff: noqa: E501
+"""Subqueries that are answered before the statement around them, each at its own price."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+from helpers.failures import fails_with
+from helpers.support import ANALYST, FILL, TABLES, connect, policy, world_file
+
+import dpsql
+from dpsql.errors import BudgetExceeded
+from dpsql.policy.model import AccountPolicy
+from dpsql.results.caveats import CaveatKind
+
+PRIVATE = [
+    "SELECT COUNT(*) FROM visits WHERE n > (SELECT AVG(n) FROM visits)",
+    "SELECT k, COUNT(*) FROM visits WHERE n + 1 >= (SELECT AVG(n) FROM visits WHERE flag) * 2 GROUP BY k ORDER BY k",
+    "SELECT s, COUNT(*) FROM visits WHERE s IN (SELECT s FROM visits WHERE k > 1 GROUP BY s ORDER BY COUNT(*) DESC, s LIMIT 2) GROUP BY s ORDER BY s",
+    "SELECT s, COUNT(*) FROM visits WHERE s NOT IN (SELECT s FROM visits WHERE n > 3 GROUP BY s HAVING COUNT(*) > 151) GROUP BY s ORDER BY s",
+    "WITH t AS (SELECT k, COUNT(*) AS c FROM visits GROUP BY k ORDER BY k LIMIT 3) SELECT visits.k, t.c, SUM(n) FROM visits JOIN t ON visits.k = t.k GROUP BY ALL ORDER BY ALL",
+    "WITH t AS (SELECT k, COUNT(*) AS c FROM visits GROUP BY k HAVING k < 2) SELECT CASE WHEN k IN (SELECT k FROM t) THEN k ELSE -1 END AS g, COUNT(*) FROM visits GROUP BY 1 ORDER BY 1",
+    "WITH m AS (SELECT AVG(n) AS mu FROM visits) SELECT COUNT(*) FROM visits, m WHERE ABS(n - mu) > 6",
+    "SELECT COUNT(*) FROM visits v JOIN (SELECT flag AS f, AVG(n) AS a FROM visits GROUP BY flag) t ON v.flag = t.f AND v.n < t.a",
+    "SELECT SUM(CASE WHEN n > (SELECT AVG(x) FROM visits) THEN 1 ELSE 0 END) FROM visits",
+    "SELECT COUNT(*) FROM visits WHERE n > (SELECT AVG(n) FROM visits WHERE n < (SELECT AVG(n) FROM visits))",
+    "SELECT COUNT(*) FROM visits WHERE d > (SELECT '2024-01-20'::DATE) AND n > (SELECT AVG(n) FROM visits)",
+]
+PUBLIC = [
+    "SELECT COUNT(*) FROM visits WHERE k = (SELECT MAX(k) FROM shops)",
+    "SELECT COUNT(*) FROM visits WHERE k = (SELECT k FROM shops WHERE name = 'shop 3')",
+    "SELECT COUNT(*) FROM visits WHERE k = (SELECT k FROM shops WHERE name = 'none')",
+    "SELECT COUNT(*) FROM visits WHERE k IN (SELECT k FROM shops ORDER BY size DESC LIMIT 2)",
+    "SELECT COUNT(*) FROM visits WHERE k NOT IN (SELECT MIN(k) FROM shops GROUP BY size // 30)",
+    "WITH r AS (SELECT k, RANK() OVER (ORDER BY size DESC) AS place FROM shops) SELECT place, COUNT(*) FROM visits JOIN r USING (k) GROUP BY place ORDER BY place",
+    "SELECT large, COUNT(*) FROM visits JOIN (SELECT size > 30 AS large, MAX(k) AS k FROM shops GROUP BY 1) t USING (k) GROUP BY large ORDER BY large",
+    "SELECT COUNT(*) FROM visits v LEFT JOIN (SELECT k, name FROM shops ORDER BY size LIMIT 3) t ON t.k = v.k WHERE t.name IS NULL",
+    "SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1 FROM shops GROUP BY size HAVING size > 40)",
+]
+
+
+def plain(sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect(":memory:") as engine:
+        for statement in (*TABLES.values(), *FILL):
+            engine.execute(statement)
+        return engine.execute(sql).fetchall()
+
+
+@pytest.mark.usefixtures("discovered_keys")
+@pytest.mark.parametrize("sql", [*PRIVATE, *PUBLIC])
+def test_without_noise_the_answer_is_that_of_duckdb(
+    sql: str, tmp_path: Path, no_noise: None
+) -> None:
+    with connect(tmp_path, max_groups_contributed=100, max_rows_contributed=100) as con:
+        answer = con.sql(sql)
+        found = [tuple(map(float_or_self, row)) for row in answer.fetchall()]
+        assert found == [tuple(map(float_or_self, row)) for row in plain(sql)]
+        told = [caveat.kind for caveat in answer.warnings]
+        assert (CaveatKind.ANSWERED_FIRST in told) == (sql in PRIVATE)
+        again = con.sql(sql)
+        assert again.fetchall() == answer.fetchall()
+        assert again.cost.settled.rho == 0
+
+
+def float_or_self(value: object) -> object:
+    return round(float(value), 6) if isinstance(value, int | float) else value
+
+
+def test_all_prices_are_told_beforehand_and_add_up(tmp_path: Path) -> None:
+    sql = PRIVATE[0]
+    with connect(tmp_path) as con:
+        told = con.explain(sql)
+        alone = [
+            con.explain("SELECT AVG(n) FROM visits"),
+            con.explain("SELECT COUNT(*) FROM visits WHERE n > 1.5"),
+        ]
+        assert told.answers_first == 1
+        assert [block.table for block in told.blocks] == ["visits", "visits"]
+        assert told.reserved.rho == pytest.approx(sum(each.reserved.rho for each in alone))
+        assert con.budget().queries == 0
+        cost = con.sql(sql).cost
+        assert cost.settled.rho <= cost.reserved.rho
+        spent = con.budget().rho_spent
+        assert cost.settled.rho == pytest.approx(spent)
+        assert con.sql("SELECT AVG(n) FROM visits").cost.stored, "it is a question like any other"
+
+
+def test_what_the_account_cannot_pay_in_whole_is_refused_before_it_is_begun(tmp_path: Path) -> None:
+    sql = "SELECT COUNT(*) FROM visits WHERE n > (SELECT AVG(n) FROM visits)"
+    with connect(tmp_path, epsilon=1.0) as con:
+        whole = con.explain(sql).reserved.rho
+    rules = replace(policy(None), accounts={ANALYST: AccountPolicy(ANALYST, 1.2, 1e-6)})
+    with (
+        world_file(tmp_path / "other.duckdb", *FILL) as path,
+        dpsql.connect(path, rules, tmp_path / "other.db", ANALYST, epsilon=1.0) as con,
+    ):
+        with pytest.raises(BudgetExceeded):
+            con.sql(sql)
+        assert con.budget().queries == 0
+        assert (
+            con.sql("SELECT AVG(n) FROM visits").cost.settled.rho > whole / 4
+        )  # it could pay for one
+
+
+def test_a_refused_statement_has_no_subquery_answered(tmp_path: Path) -> None:
+    with connect(tmp_path) as con:
+        for sql, code in (
+            ("SELECT uid FROM visits WHERE n > (SELECT AVG(n) FROM visits)", "raw_rows"),
+            (
+                "SELECT COUNT(*), nothing FROM visits WHERE n > (SELECT AVG(n) FROM visits)",
+                "unknown_column",
+            ),
+            (
+                "SELECT COUNT(*) FROM visits v WHERE n > (SELECT AVG(n) FROM visits w WHERE w.k = v.k)",
+                "subquery_over_private_rows",
+            ),
+            (
+                "SELECT COUNT(*) FROM visits WHERE n > (SELECT n FROM visits)",
+                "subquery_over_private_rows",
+            ),
+            (
+                "SELECT COUNT(*) FROM visits WHERE n > (SELECT v FROM secret)",
+                "subquery_over_private_rows",
+            ),
+            ("SELECT COUNT(*) FROM visits WHERE k = (SELECT k FROM shops)", "several_rows"),
+            ("SELECT COUNT(*) FROM visits WHERE s = (SELECT AVG(n) FROM visits)", "text_compared"),
+        ):
+            with fails_with(code):
+                con.sql(sql)
+        assert con.budget().queries == 0
+
+
+def test_too_many_rows_are_refused_and_what_was_released_is_kept(
+    tmp_path: Path, no_noise: None
+) -> None:
+    first = "SELECT big AS b, COUNT(*) AS c FROM visits GROUP BY big"
+    with connect(tmp_path, max_groups_contributed=500) as con:
+        with fails_with("query_too_large"):
+            con.sql(f"SELECT COUNT(*) FROM visits JOIN ({first}) t ON big = t.b")
+        assert con.sql(first).cost.stored
+        with fails_with("query_too_large"):
+            con.sql(
+                "SELECT COUNT(*) FROM visits JOIN (SELECT a.k, a.size FROM shops a, shops b, shops c, shops d LIMIT 300) t USING (k)"
+            )
+
+
+def test_a_view_is_made_of_no_first_answers(tmp_path: Path) -> None:
+    with connect(tmp_path) as con, fails_with("no_view"):
+        con.sql(
+            "CREATE MATERIALIZED VIEW v WITH (step = '1 day', steps = 3, start = '2024-01-01') AS SELECT COUNT(*) FROM visits WHERE n > (SELECT AVG(n) FROM visits)"
+        )
