@@ -20,12 +20,12 @@ from dpsql.core.schema import Column, fold
 from dpsql.core.sql_types import INTEGER_BITS, SqlType
 from dpsql.errors import QueryRefused
 from dpsql.results.rows import Row
-from dpsql.sql.expressions.first_answers import numbered
-from dpsql.syntax.placeholders import literal
+from dpsql.sql.expressions.first_answers import query_numbered
+from dpsql.syntax.placeholders import literal_node
 from dpsql.syntax.probes import drop_unused_ctes
 from dpsql.syntax.text import display, put
 
-MOST_ROWS: Final = 250
+MOST_ANSWER_ROWS: Final = 250
 """Rows of an answer that can stand in a statement: each is a part of its text."""
 _MOST_SHOWN: Final = 80
 _TYPICAL: Final = {
@@ -55,11 +55,11 @@ class FirstAnswer:
     released: bool
 
     def __post_init__(self) -> None:
-        if len(self.rows) <= MOST_ROWS:
+        if len(self.rows) <= MOST_ANSWER_ROWS:
             return
         raise QueryRefused(
-            f"the subquery {self.text} has more than {MOST_ROWS} rows, too many to stand beside "
-            "private rows",
+            f"the subquery {self.text} has more than {MOST_ANSWER_ROWS} rows, too many to stand "
+            "beside private rows",
             code="query_too_large",
             hint="Add ORDER BY … LIMIT to it."
             + " What was released of it is kept: asked alone, it costs nothing." * self.released,
@@ -75,18 +75,18 @@ def stand_in(number: int, text: str, columns: Sequence[Column]) -> FirstAnswer |
     return FirstAnswer(number, text, tuple(columns), (row,), released=True)
 
 
-def text_of(tree: exp.Query, number: int) -> str:
+def subquery_text(tree: exp.Query, number: int) -> str:
     """Write a subquery in short, as it stands in an explanation."""
-    query = numbered(tree, number)
-    assert query is not None, "it was numbered before"
+    query = query_numbered(tree, number)
+    assert query is not None, "it was query_numbered before"
     text = display(query.unnest())
     return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"
 
 
 def part_of(tree: exp.Query, number: int) -> exp.Query:
-    """Return a subquery as a statement, with the CTEs around it that it names."""
-    query = numbered(tree, number)
-    assert query is not None, "it was numbered before"
+    """Return a subquery as a statement, with the CTEs around it."""
+    query = query_numbered(tree, number)
+    assert query is not None, "it was query_numbered before"
     part = query.unnest().copy()
     assert isinstance(part, exp.Query)
     ctes: list[exp.CTE] = list(part.ctes)
@@ -114,7 +114,7 @@ def place_answers(tree: exp.Query, answers: Sequence[FirstAnswer]) -> None:
     Raises ``QueryRefused`` (``several_rows``) for several rows where one value stands.
     """
     for answer in answers:
-        query = numbered(tree, answer.number)
+        query = query_numbered(tree, answer.number)
         if query is None:
             continue  # in another answer's subquery
         _place(query, answer)
@@ -183,7 +183,7 @@ def _constant(value: object, type_: SqlType) -> exp.Expr:
         words = {math.inf: "inf", -math.inf: "-inf"}
         text = "nan" if math.isnan(value) else words.get(value, repr(value))
         return _cast(exp.Literal.string(text), type_)
-    found = literal(value)
+    found = literal_node(value)
     return found if type_.kind in _PLAIN and value is not None else _cast(found, type_)
 
 

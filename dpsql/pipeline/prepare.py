@@ -46,7 +46,7 @@ from dpsql.pipeline.first_answers import (
     part_of,
     place_answers,
     stand_in,
-    text_of,
+    subquery_text,
 )
 from dpsql.pipeline.given_keys import with_keys_given
 from dpsql.pipeline.kept.fingerprint import estimate_fingerprints, fingerprint
@@ -314,10 +314,10 @@ class Preparer:
             return self._prepared(question)
 
     def with_stand_ins(self, question: Question) -> tuple[Prepared, tuple[Question, ...]]:
-        """Prepare a query whose subqueries are to be answered first, which are returned.
+        """Prepare a query before its subqueries are answered, and list these.
 
-        It stands for the query as it will be: with some constants in place of their answers. Raises
-        as :meth:`prepare`, for what no subquery mends.
+        Some constants stand in place of their answers. Raises as :meth:`prepare`, for what no
+        subquery mends.
         """
         first: list[Question] = []
         while True:
@@ -357,7 +357,7 @@ class Preparer:
     def _text(self, part: Question) -> str:
         with understood():
             tree = self._whole(part, None)
-            return text_of(tree, part.part or 0)
+            return subquery_text(tree, part.part or 0)
 
     def _prepared(self, question: Question) -> Prepared:
         if not question.sound:

@@ -260,7 +260,7 @@ class Answerer:
         return result
 
     def _price(self, question: Question) -> PrivacyLoss:
-        """Return the worst case of a question, with that of subqueries that are answered first."""
+        """Return the worst case of a question and of its subqueries answered first."""
         prepared, parts = self.preparer.with_stand_ins(question)
         return sum(map(self._price, parts), prepared.plan.reserved_with_estimates)
 

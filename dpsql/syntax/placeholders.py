@@ -67,7 +67,7 @@ def bind_values(tree: exp.Query, values: PlaceholderValues, text: str) -> exp.Qu
         )
     _refuse_long(given[name] for name in names)
     for mark, name in zip(marks, names, strict=True):
-        put(mark, literal(given[name]))
+        put(mark, literal_node(given[name]))
     return tree
 
 
@@ -87,7 +87,7 @@ def query_parameters(text: str) -> tuple[str, ...]:
 
 def literals(values: PlaceholderValues) -> dict[str, str]:
     """Write the SQL of the values of query parameters, by name. They must be plain ones."""
-    return {name: to_sql(literal(value)) for name, value in _given(values).items()}
+    return {name: to_sql(literal_node(value)) for name, value in _given(values).items()}
 
 
 def values_key(values: PlaceholderValues) -> object:
@@ -169,7 +169,7 @@ def _refuse_long(values: Iterable[object]) -> None:
         )
 
 
-def literal(value: object) -> exp.Expr:
+def literal_node(value: object) -> exp.Expr:
     """Write the literal of a value that has one."""
     match value:
         case None:

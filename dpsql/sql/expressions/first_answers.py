@@ -36,7 +36,7 @@ def number_queries(tree: exp.Query) -> None:
         query.meta[_NUMBER] = number
 
 
-def numbered(tree: exp.Expr, number: int) -> exp.Query | None:
+def query_numbered(tree: exp.Expr, number: int) -> exp.Query | None:
     """Find the query of a number in a statement, or in a copy of it."""
     queries = tree.find_all(exp.Query, bfs=False)
     return next((query for query in queries if query.meta.get(_NUMBER) == number), None)
