@@ -88,7 +88,7 @@ def _truncated(name: str) -> _Build:
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         units = [_bare_unit(each) for each in arguments]
         match arguments, units:
-            case (exp.Literal() as first, *_), _ if unit_of(first):
+            case [exp.Literal(), *_], _:
                 return _as_in_duckdb(name, arguments)  # what follows may be called like a unit
             case (_, moment), (str(unit), None):
                 pass
@@ -126,7 +126,7 @@ def _difference(name: str) -> _Build:
     def build(arguments: list[exp.Expr]) -> exp.Expr:
         units = [_bare_unit(each) for each in arguments]
         match arguments, units:
-            case (exp.Literal() as first, _, _), _ if unit_of(first):
+            case (exp.Literal() as first, _, _), _ if not str(first.this)[:1].isdigit():
                 return _as_in_duckdb(name, arguments)  # what follows may be called like a unit
             case (end, start), _:
                 unit = "DAY"
@@ -278,3 +278,15 @@ _FIRST: Final = {"OFFSET": 0, "ORDINAL": 1}
 
 def _whole(node: exp.Expr | None) -> int | None:
     return int(node.this) if isinstance(node, exp.Literal) and node.is_int else None
+
+
+def settle_quantified(tree: exp.Expr) -> None:
+    """Read ``x = ANY (SELECT …)`` as IN, ``x <> ALL (SELECT …)`` as NOT IN; ``tree`` is changed."""
+    for node in list(tree.find_all(exp.EQ, exp.NEQ)):
+        word, equal = node.expression, isinstance(node, exp.EQ)
+        if type(word) is not (exp.Any if equal else exp.All):
+            continue
+        query = word.this if isinstance(word.this, exp.Subquery) else exp.Subquery(this=word.this)
+        if isinstance(query.this, exp.Query):
+            among = exp.In(this=node.this, query=query)
+            node.replace(among if equal else exp.Not(this=among))

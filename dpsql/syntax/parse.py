@@ -23,7 +23,7 @@ from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
 from dpsql.syntax.dialect import PrivateDuckDB
-from dpsql.syntax.other_words import settle_quantile_lists
+from dpsql.syntax.other_words import settle_quantified, settle_quantile_lists
 
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
@@ -149,6 +149,7 @@ def parse(text: str) -> exp.Query:
     _refuse_odd_numbers(nodes, text)
     _refuse_top_in_unions(nodes, text)
     settle_quantile_lists(tree)
+    settle_quantified(tree)
     write_moments(tree)
     return tree
 

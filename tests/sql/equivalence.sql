@@ -153,3 +153,7 @@ SELECT k, n % 2 AS s, count(*) AS q FROM visits GROUP BY k, 2 HAVING s > 0 ORDER
 SELECT count(*) AS k FROM visits GROUP BY k HAVING k > 3 ORDER BY k
 SELECT s AS k, k AS s, count(*) AS q FROM visits GROUP BY k, s ORDER BY k, s
 SELECT k AS a, count(*) AS k FROM visits GROUP BY visits.k ORDER BY k, a
+SELECT k % 3 AS r, count(*) FROM visits WHERE r = 1 GROUP BY r ORDER BY r
+SELECT year(d) AS y, k AS g, count(*) FROM visits WHERE y = 2024 AND g > 2 GROUP BY y, g ORDER BY y, g
+SELECT n AS k, count(*) FROM visits WHERE k > 3 GROUP BY n ORDER BY 1
+SELECT upper(s) AS t, k AS u, count(*) FROM visits WHERE t <> 'S1' AND u < 4 GROUP BY t, u ORDER BY t, u

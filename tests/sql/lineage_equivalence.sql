@@ -157,3 +157,13 @@ SELECT city, count(*) FROM people WHERE uid IN (SELECT uid FROM visits WHERE k I
 SELECT city, count(v.k) FROM people p LEFT JOIN visits v ON v.uid = p.uid AND v.n > 12 WHERE v.uid NOT IN (SELECT uid FROM orders) GROUP BY city ORDER BY city
 WITH busy AS (SELECT uid FROM visits GROUP BY uid HAVING sum(n) > 60) SELECT city, count(*) FROM people WHERE uid IN (SELECT uid FROM busy) AND uid NOT IN (FROM busy WHERE uid > 20) GROUP BY city ORDER BY city
 SELECT city, age > 40 AS old, count(*) FROM people WHERE uid IN (SELECT uid FROM visits WHERE n > 12) OR age < 30 GROUP BY ROLLUP (city, old) ORDER BY city, old, count(*)
+SELECT count(k) FROM (SELECT * EXCLUDE (n) FROM visits)
+SELECT k, count(*) FROM (SELECT v.* EXCLUDE (uid, n) FROM visits v) GROUP BY k ORDER BY k
+SELECT city, count(*) FROM (SELECT * EXCLUDE (k) FROM people JOIN visits USING (uid)) GROUP BY city ORDER BY city
+SELECT a, count(*), count(DISTINCT uid) FROM (SELECT uid, k AS a FROM visits UNION ALL BY NAME SELECT age AS a, uid FROM people) GROUP BY a ORDER BY a
+SELECT count(*) FROM (SELECT uid, k FROM visits EXCEPT SELECT uid, k FROM logins) WHERE k > 1
+SELECT a, count(*) FROM (SELECT uid, k AS a FROM visits UNION BY NAME SELECT k AS a, uid FROM logins) GROUP BY a ORDER BY a
+SELECT k, count(*) FROM (SELECT k, n AS m, uid FROM visits ORDER BY m DESC, n, 1) GROUP BY k ORDER BY k
+SELECT city, count(*) FROM people WHERE uid = ANY (SELECT uid FROM visits WHERE n > 12) GROUP BY city ORDER BY city
+SELECT k, count(*) FROM visits WHERE k <> ALL (SELECT k FROM shops WHERE size > 15) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM visits WHERE k = SOME (SELECT k FROM shops WHERE size > 15) AND n > 2 GROUP BY k ORDER BY k

@@ -57,6 +57,25 @@ def test_words_of_others_ask_the_same_question(
 
 
 @pytest.mark.parametrize(
+    ("asked", "read"),
+    [
+        ("date_trunc('month', day)", "date_trunc('MONTH', \"day\")"),
+        ("datetrunc('month', month)", "date_trunc('MONTH', \"month\")"),
+        ("date_diff('day', start, day)", 'date_diff(\'DAY\', "start", "day")'),
+        ("datediff('day', day, year)", 'date_diff(\'DAY\', "day", "year")'),
+        ("date_trunc(t.day, MONTH)", 'date_trunc(\'MONTH\', "t"."day")'),
+        ('date_trunc("day", MONTH)', "date_trunc('MONTH', \"day\")"),
+        ("datetrunc(month, day)", "date_trunc('MONTH', \"day\")"),
+        ("date_diff(day, month, DAY)", 'date_diff(\'DAY\', "month", "day")'),
+        ("datediff(day, day, month)", 'date_diff(\'DAY\', "day", "month")'),
+        ("dateadd(day, 1, day)", "((\"day\") + INTERVAL '1' DAY)"),
+    ],
+)
+def test_columns_may_have_the_names_of_units(asked: str, read: str) -> None:
+    assert to_sql(parse(f"SELECT {asked}")).lower() == f"SELECT {read}".lower()
+
+
+@pytest.mark.parametrize(
     ("condition", "told"),
     [
         ("DATE_TRUNC(d, WEEK) = d", "'week'"),

@@ -59,7 +59,7 @@ def test_a_function_is_called_what_it_was_called(
 
 
 @pytest.mark.parametrize(
-    "name", ["string_agg", "group_concat", "list", "array_agg", "approx_count_distinct", "first"]
+    "name", ["string_agg", "group_concat", "list", "array_agg", "approx_top_k", "first"]
 )
 def test_an_aggregate_is_called_what_it_was_called(connection: dpsql.Connection, name: str) -> None:
     error = refusal(connection, f"SELECT {name}(s) FROM visits")
@@ -162,3 +162,8 @@ def test_a_part_of_a_column_is_no_missing_column(connection: dpsql.Connection) -
     error = refusal(connection, "SELECT count(*) FROM visits WHERE s.a = 1")
     assert error.code == "unknown_column"
     assert "s is a column" in str(error)
+
+
+def test_an_unknown_table_is_named_without_its_alias(connection: dpsql.Connection) -> None:
+    error = refusal(connection, "SELECT count(*) FROM visits v JOIN ghosts AS g ON g.k = v.k")
+    assert "there is no table ghosts (" in str(error)

@@ -259,7 +259,7 @@ class _BlockBuilder:
                 aliases.define(item)
         where = self.select.args.get("where")
         if where is not None:
-            aliases.resolve(where, aliased=False)
+            aliases.resolve(where)
         if self.step_number is not None:
             aliases.resolve(self.step_number, aliased=False)
         for clause in ("group", "having", "qualify", "windows"):

@@ -16,7 +16,7 @@ from dpsql.core.schema import Column, fold
 from dpsql.core.sql import Sql, sql
 from dpsql.core.sql_types import UNKNOWN
 from dpsql.engines.base.dialect import Dialect
-from dpsql.errors import QueryRefused
+from dpsql.errors import QueryRefused, UnknownName
 from dpsql.ir.relations import (
     Computed,
     Distinct,
@@ -38,6 +38,7 @@ from dpsql.sql.lineage.names import Names, columns_below, generated_column
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
 from dpsql.sql.lineage.tables import Tables
 from dpsql.sql.relations.from_clause import FromClauses
+from dpsql.syntax.parse import place_of
 from dpsql.syntax.text import output_name
 
 Bind: TypeAlias = Callable[[Sql], tuple[Column, ...]]
@@ -255,9 +256,9 @@ class Operators:
 
     def _starred(self, node: exp.Expr, source: Relation) -> list[Field]:
         star = node if isinstance(node, exp.Star) else node.this
-        if any(star.args.values()):
+        if any(value for part, value in star.args.items() if part != "except_"):
             raise self._names.refuse(
-                "EXCLUDE, REPLACE and RENAME are not available here", "expression_not_allowed", node
+                "REPLACE and RENAME are not available here", "expression_not_allowed", node
             )
         named = isinstance(node, exp.Column) and node.table
         qualifier = fold(named) if named else None
@@ -273,7 +274,25 @@ class Operators:
                 node,
                 hint="Before .* stands the alias of a table, or its name if it has none.",
             )
-        return found
+        return self._without(found, star.args.get("except_") or [])
+
+    def _without(self, fields: list[Field], excluded: Sequence[exp.Expr]) -> list[Field]:
+        """Leave out the columns that EXCLUDE names, all of which must be among them."""
+        left = fields
+        for name in excluded:
+            if not isinstance(name, exp.Column) or name.table or name.name == "*":
+                raise self._names.refuse(
+                    "EXCLUDE takes the names of columns alone", "expression_not_allowed", name
+                )
+            before = left
+            left = [field for field in left if fold(field.name) != fold(name.name)]
+            if len(left) == len(before):
+                raise UnknownName(
+                    f"there is no column {name.name} to be excluded",
+                    code="unknown_column",
+                    place=place_of(self._names.text, name),
+                )
+        return left
 
     def _computed(self, node: exp.Expr, name: str, source: Relation) -> Field:
         bounds = range_of(node, source.policy)

@@ -444,21 +444,26 @@ class Lineage:
             rows = self.operators.settled(rows)
             if not any(f.identity is Identity.UNIT for f in rows.fields):
                 return None  # it asks which keys exist
-        self._refuse_clauses(select)
+        self._refuse_clauses(select, source)
         return rows if distinct is None else self.operators.distinct(rows, distinct)
 
-    def _refuse_clauses(self, select: exp.Select) -> None:
-        """Refuse clauses that a subquery over private rows may not have."""
-        distinct = select.args.get("distinct")
+    def _refuse_clauses(self, select: exp.Select, source: Relation) -> None:
+        """Refuse clauses that a subquery over rows may not have; its order alone says nothing."""
+        distinct, order = select.args.get("distinct"), select.args.get("order")
         unusual = {clause for clause, value in select.args.items() if value} - _ROW_CLAUSES
+        if unusual == {"order"} and order is not None:
+            for term in order.expressions:
+                if not isinstance(term.this, exp.Literal):
+                    self.names.over_aliases(term.this, select, source)
+            return
         if unusual or (distinct is not None and distinct.args.get("on")):
             clause = min(unusual, default="distinct")
             raise self.names.refuse(
-                f"{clause.rstrip('_').upper()} is not available in this form in a subquery over "
-                "private rows",
+                f"{clause.rstrip('_').upper()} is not available in a subquery over private rows",
                 "clause_not_allowed",
                 select.args[clause],
-                hint="A subquery over private rows may select, filter and join them.",
+                hint="A subquery over private rows may select, filter and join them. Which rows "
+                "are first depends on those of others.",
             )
 
     def _per_unit(self, select: exp.Select, source: Relation, scope: Scope) -> Relation | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dpsql.core.schema import fold
 from dpsql.core.sql_types import SqlType
 from dpsql.ir.relations import Combined, RowSet, SetOperator, Typed
 from dpsql.policy.model import ColumnPolicy
@@ -23,7 +24,7 @@ _OPERATORS = {
     exp.Except: SetOperator.EXCEPT,
     exp.Intersect: SetOperator.INTERSECT,
 }
-_PARTS = frozenset({"this", "expression", "distinct", "with_"})
+_PARTS = frozenset({"this", "expression", "distinct", "with_", "by_name"})
 
 
 def combined(
@@ -66,6 +67,24 @@ class _SetOperation:
 
     def __post_init__(self) -> None:
         self.shown = _shown(self.left), _shown(self.right)
+        if self.query.args.get("by_name"):
+            self.shown = self.shown[0], self._by_name(*self.shown)
+
+    def _by_name(self, ones: list[Field], others: list[Field]) -> list[Field]:
+        """Order the columns of the right side as those of the same names on the left.
+
+        Raises ``QueryRefused`` where a name is on one side alone, or stands there twice.
+        """
+        named = {fold(field.name): field for field in others}
+        names = [fold(field.name) for field in ones]
+        if not len(set(names)) == len(names) == len(others) or named.keys() != set(names):
+            raise self.names.refuse(
+                "both sides of a set operation BY NAME must have columns of the same names",
+                "set_operation_types",
+                self.query,
+                hint="Select the same columns on both sides, NULL AS name where there is none.",
+            )
+        return [named[name] for name in names]
 
     def relation(self) -> Relation:
         self._check_alike()

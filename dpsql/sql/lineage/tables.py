@@ -46,7 +46,6 @@ from dpsql.sql.lineage.names import generated_column
 from dpsql.sql.lineage.relation import Field, Identity, Origin, Pending, Relation
 from dpsql.sql.lineage.table_names import is_qualified, name_of
 from dpsql.syntax.parse import place_of
-from dpsql.syntax.text import display
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ class Tables:
         known = ", ".join(sorted(map(str, names)))
         hint = f"Tables: {known}." if close is None else f"Did you mean {close}?"
         return UnknownName(
-            f"there is no table {display(table)[:80]}",
+            f"there is no table {'.'.join(part.name for part in table.parts)[:80]}",
             code="unknown_table",
             place=place_of(self._text, table),
             hint=hint,
