@@ -237,7 +237,7 @@ subquery_over_private_rows: select k, (select count(*) from visits v2 where v2.k
 subquery_over_private_rows: select name, n from shops, lateral (select count(*) n from visits where visits.k = shops.k) q
 answers: select count(*) from visits where k = any([1])
 answers: select count(*) from visits where k = any([n])
-expression_not_allowed: select count(*) from visits where k = any(select k from shops)
+answers: select count(*) from visits where k = any(select k from shops)
 
 -- joins, subqueries and set operations keep every row with one unit
 join_needs_unit: select count(*) from visits a join visits b on a.k = b.k
@@ -266,7 +266,7 @@ join_keeps_public: select v.k, count(v.n) from shops s left join visits v on s.k
 join_keeps_public: select s.k from shops s left join visits v on s.k = v.k group by s.k
 groups_not_public: select with differential_privacy options (group_selection_strategy = public_groups) k, count(*) from visits group by k
 answers: select with differential_privacy options (group_selection_strategy = public_groups) s.k, count(v.n) from shops s left join visits v on s.k = v.k group by s.k
-bad_option: select with differential_privacy options (group_selection_strategy = laplace_threshold) k, count(*) from visits group by k
+bad_option: select with differential_privacy options (group_selection_strategy = gaussian_threshold) k, count(*) from visits group by k
 join_keeps_public: select with differential_privacy options (mechanism = 'cascade') s.k, count(v.n) from shops s left join visits v on s.k = v.k group by s.k
 join_not_supported: select count(*) from visits v join (select k, count(*) c from visits group by k) t using (k)
 join_not_supported: select count(*) from visits v join (select avg(x) m from visits) on v.x > m
@@ -602,7 +602,8 @@ syntax_error: select count(*) from visits where
 syntax_error: selec count(*) from visits
 syntax_error: select count(*)) from visits
 empty_group_by: select count(*) from visits group by
-syntax_error: select top 3 k, count(*) from visits group by k
+answers: select top 3 k, count(*) from visits group by k
+syntax_error: select top 3 percent k, count(*) from visits group by k
 syntax_error: select x'41', count(*) from visits
 unknown_table: select count(*) from nothing
 unknown_column: select nothing, count(*) from visits group by all
