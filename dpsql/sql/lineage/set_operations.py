@@ -71,7 +71,7 @@ class _SetOperation:
             self.shown = self.shown[0], self._by_name(*self.shown)
 
     def _by_name(self, ones: list[Field], others: list[Field]) -> list[Field]:
-        """Order the columns of the right side as those of the same names on the left.
+        """List the columns of the right side in the order of their names on the left.
 
         Raises ``QueryRefused`` where a name is on one side alone, or stands there twice.
         """
