@@ -277,7 +277,7 @@ class Operators:
         return self._without(found, star.args.get("except_") or [])
 
     def _without(self, fields: list[Field], excluded: Sequence[exp.Expr]) -> list[Field]:
-        """Leave out the columns that EXCLUDE names. Raises ``UnknownName`` for one without a field."""
+        """Leave out the columns of EXCLUDE; raises ``UnknownName`` for one without a field."""
         left = fields
         for name in excluded:
             if not isinstance(name, exp.Column) or name.table or name.name == "*":
