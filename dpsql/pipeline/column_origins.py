@@ -237,6 +237,8 @@ def conditions_above(
             filled = _filled(rows)
             if filled is None or filled is rows.sources[path[0]]:
                 above = (*above, *rows.conditions)
+        elif isinstance(rows, SemiJoin) and path and not rows.negated:
+            above = (*above, *rows.conditions)
         for each in above:
             parts = each.flatten() if isinstance(each, exp.And) else [each]
             yield from (PathCondition(part.unnest(), rows, path) for part in parts)

@@ -324,6 +324,12 @@ OVER_PUBLIC = (
     ("site", "person JOIN ref.site USING (site)", {0, 1, 2, 9, 10}),
     ("p.site", "person p JOIN ref.site r ON p.site = r.site", {0, 1, 2, 9, 10}),
     ("site", "person WHERE site IN (SELECT site FROM ref.site)", {0, 1, 2, 9, 10}),
+    ("site", "person WHERE site IN (SELECT site FROM ref.site WHERE site < 9)", {0, 1, 2}),
+    (
+        "site",
+        "person p WHERE EXISTS (SELECT 1 FROM ref.site s WHERE s.site = p.site AND s.site > 1)",
+        {2, 9, 10},
+    ),
     ("name", "person JOIN ref.site USING (site) WHERE name <> 'far'", {"n0", "n1", "n2"}),
     ("name", "person LEFT JOIN ref.site USING (site)", {"n0", "n1", "n2", "far", None}),
     ("name", "person JOIN ref.site r USING (site) WHERE r.wide % 2 = 1", {"n1", "far"}),
