@@ -124,6 +124,10 @@ _NESTED: Final = (
     ComparedForm("((a + b) * (a - b) + a * a) // (b + 1)", (INTEGER, INTEGER)),
     ComparedForm("((a + b) * (a - b) + a * a) // (b + 1)", (BIGINT, BIGINT)),
     ComparedForm("((a + b) * (a - b) + a * a) / (b + 1)", (DOUBLE, DOUBLE)),
+    *(
+        ComparedForm("make_date(1990 + a % 40, 1 + b % 12, 1 + a % 31)", (type_, type_))
+        for type_ in (INTEGER, BIGINT)
+    ),
     ComparedForm("(a + b) * 1.1 - a / 3", (SqlType.decimal(12, 2), INTEGER)),
 )
 _MOMENTS: Final = (DATE, TIMESTAMP)

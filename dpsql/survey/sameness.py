@@ -31,6 +31,7 @@ from dpsql.engines.embedded.running import execute, relation
 from dpsql.engines.evidence.edges import COMPARED, edge_sql
 from dpsql.engines.evidence.verdicts import DIFFERS, REWRITTEN, SAME, EngineVersion, Verdicts
 from dpsql.errors import EngineError, QueryRefused
+from dpsql.sql.expressions.alike import write_alike
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.survey.forms import ComparedForm, forms
 from dpsql.syntax.parse import parse
@@ -301,7 +302,8 @@ class _Comparison:
 def case_of(form: ComparedForm, dialect: ServerDialect) -> Case | None:
     """Write a form for a dialect's engine; None for a refused one."""
     table = Table("t", tuple(Column(n, t) for n, t in zip("ab", form.types, strict=False)))
-    tree = parse(form.question).expressions[0].this
+    typed = parse(form.question).expressions[0].this
+    tree = write_alike(typed, lambda column: dict(zip("ab", form.types, strict=False))[column.name])
     rules = RowExpressions(table, dialect.rows, None)
     try:
         in_duckdb = total_sql(tree.copy(), table, TWIN)

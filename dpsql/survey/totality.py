@@ -25,7 +25,7 @@ from dpsql.engines.embedded.lockdown import lock_down
 from dpsql.engines.embedded.plans import read_plan
 from dpsql.engines.embedded.running import execute, serialized_plan
 from dpsql.engines.evidence.edges import DECIMALS, EDGES, SCALARS, Edge, edge_sql
-from dpsql.engines.evidence.evidence import PATTERNED, SPECIFIED, call_of, calls
+from dpsql.engines.evidence.evidence import BUCKETS, PATTERNED, SPECIFIED, call_of, calls
 from dpsql.engines.evidence.verdicts import FAILS, NULL, TOTAL, EngineVersion, Verdicts
 
 _PARTS = (
@@ -46,7 +46,28 @@ _COMPARISONS: Final = (
     *(sql("IS NOT DISTINCT FROM"), sql("IS DISTINCT FROM")),
 )
 _DIGITS: Final = (-2147483648, -400, -1, 0, 1, 38, 400, 2147483647)
-_PATTERNS = ("a#%%", "", "##", "%#_")
+_LIKE: Final = tuple((pattern, "#") for pattern in ("a#%%", "", "##", "%#_"))
+_SEARCHED: Final = (
+    *("", "a", "^a", "a$", "^$", ".", "x+", "[^0-9]+", "(?:a|ä|)*", "[a-z]{0,100}x", "\\x{1f600}"),
+    *("(a)|(b)", "^[+-]?[0-9]+(?:\\.[0-9]+)?$"),
+)
+_CONSTANTS: Final[Mapping[str, Sequence[tuple[str | int, ...]]]] = {
+    **dict.fromkeys(("like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape"), _LIKE),
+    "strftime": [
+        (f"%{directive}",) for directive in (*"YmdHMSyjBbAapIGVufFT%", "-d", "-m", "-H", "-I")
+    ],
+    **{key: [(each,) for each in _SEARCHED] for key in ("regexp_matches", "regexp_full_match")},
+    "regexp_extract": [(each, 0) for each in _SEARCHED] + [("(a)|(b)", 1), ("(a)|(b)", 2)],
+    "regexp_replace": [
+        (each, *more) for each in _SEARCHED for more in (("",), ("yy",), ("\\0-", "g"), ("", "g"))
+    ],
+}
+"""The constants after the first argument of a function, by its name."""
+_WIDTHS: Final = tuple(
+    f"{n} {unit}"
+    for n in (1, 7, 15, 100_000)
+    for unit in ("second", "minute", "hour", "day", "week", "month", "year")
+)
 _MOST_ROWS = 600
 _REFUSED_FREE = (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException)
 
@@ -140,12 +161,17 @@ def _widenings() -> Iterator[tuple[SqlType, SqlType]]:
 
 
 def _called(name: str, types: tuple[SqlType, ...]) -> Iterator[_Form]:
-    if name in SPECIFIED:
+    if name in BUCKETS:
+        for width in _WIDTHS if len(types) == 2 else ():
+            interval = sql("CAST({} AS INTERVAL)", literal(width))
+            yield _Form(_call(name, [interval]), types[1:])
+    elif name in SPECIFIED:
         for part in _PARTS:
             yield _Form(_call(name, [literal(part)]), types[1:])
     elif name in PATTERNED:
-        for pattern in _PATTERNS:
-            yield _Form(_call(name, after=[literal(pattern), literal("#")]), types[:1])
+        for constants in _CONSTANTS[name]:
+            written = [literal(c) if isinstance(c, str) else digits(c) for c in constants]
+            yield _Form(_call(name, after=written), types[:1])
     else:
         yield _Form(_call(name), types)
     if name in ("round", "trunc") and len(types) == 2:

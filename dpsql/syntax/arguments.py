@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from sqlglot import exp
@@ -99,11 +100,15 @@ class Rules(Generic[R]):
         return self._rules[kind].arguments
 
 
-def grouped_rules(table: Mapping[str, Mapping[type[exp.Expr], R]]) -> Rules[R]:
-    """Make rules of a table by arguments: those that read the same stand together."""
-    return Rules(
-        {kind: reads(names, rule) for names, rules in table.items() for kind, rule in rules.items()}
-    )
+def grouped_rules(
+    table: Mapping[str, Mapping[type[exp.Expr], R]],
+    others: Mapping[type[exp.Expr], Named[R]] = MappingProxyType({}),
+) -> Rules[R]:
+    """Make rules of a table by arguments, those that read the same together, and of others."""
+    grouped = {
+        kind: reads(names, rule) for names, rules in table.items() for kind, rule in rules.items()
+    }
+    return Rules({**grouped, **others})
 
 
 def word_of(node: object) -> str | None:

@@ -74,6 +74,7 @@ def _is_bound(node: exp.Expr) -> bool:
 
 
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_AS_WRITTEN = ("TO_CHAR",)  # the parser makes a cast of it
 # Read like other functions: parsers of their own would drop the bounds among their arguments.
 _QUANTILES = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
 
@@ -128,7 +129,7 @@ class PrivateDuckDB(DuckDB):
 
     class Parser(DuckDBParser):
         FUNCTIONS = {  # noqa: RUF012
-            **DuckDBParser.FUNCTIONS,
+            **{n: make for n, make in DuckDBParser.FUNCTIONS.items() if n not in _AS_WRITTEN},
             **OTHER_WORDS,
         }
 

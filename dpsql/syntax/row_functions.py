@@ -16,19 +16,29 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, VARCHAR, SqlType
+from dpsql.syntax.moment_formats import DIRECTIVES
 
 MOMENTS: Final = ("DATE", "TIMESTAMP")
 TEXTS: Final = ("VARCHAR",)
+WHOLE_NUMBERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+PATTERNS_TRIED: Final = (
+    *("a", "", "^a", "a$", "^$", ".", "a.c", "x+", "^[^0-9]+$", "[a-c]{2,3}", "ß|(ä|b)b?$"),
+    *("^[+-]?\\d+(\\.\\d+)?$", "^\\w+\\s", "[\\]\\[\\^&-]", "\\$\\{.\\}", "é?😀", "^%|_|\\\\"),
+)
+"""Regular expressions that surveys compare."""
 ANY_NUMBERS: Final = ("NUMBERS",)
 """All that become DOUBLE without a way to fail."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFunction:
-    """A function of one or two operands of some kinds, with the type of its result.
+    """A function of operands of some kinds, with the type of its result.
 
-    ``beside`` is what surveys put beside column ``a``, where it has two operands: constants, and
-    column ``b``. A part of a date may have other names; EXTRACT knows it by ``parts``.
+    ``beside`` is what surveys put beside column ``a``, where it has more than one operand:
+    constants, and column ``b``. ``reads`` names the parser's arguments, as
+    :mod:`dpsql.syntax.arguments` writes them; those after the first are ``constant`` where engines
+    must see them while planning. A part of a date may have other names; EXTRACT knows it by
+    ``parts``.
     """
 
     name: str
@@ -39,6 +49,13 @@ class RowFunction:
     also: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     between: tuple[float, float] | None = None
+    reads: str = "this"
+    constant: bool = False
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The parser's names of the operands."""
+        return tuple(name for name in self.reads.split() if not name.endswith("?"))
 
 
 def _part(
@@ -60,6 +77,7 @@ MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
     *("October", "November", "December"),
 )
+_TWO: Final = "this expression"
 _ROW_FUNCTIONS: Final = (
     _part("year", exp.Year),
     _part("quarter", exp.Quarter, between=(1, 4)),
@@ -78,20 +96,63 @@ _ROW_FUNCTIONS: Final = (
     RowFunction("length", (exp.Length,), TEXTS, BIGINT),
     RowFunction("lower", (exp.Lower,), TEXTS, VARCHAR),
     RowFunction("upper", (exp.Upper,), TEXTS, VARCHAR),
-    RowFunction("contains", (exp.Contains,), TEXTS, BOOLEAN, ("'a'", "''", "b")),
-    RowFunction("starts_with", (exp.StartsWith,), TEXTS, BOOLEAN, ("'a'", "''", "b")),
+    RowFunction("contains", (exp.Contains,), TEXTS, BOOLEAN, ("'a'", "''", "b"), reads=_TWO),
+    RowFunction("starts_with", (exp.StartsWith,), TEXTS, BOOLEAN, ("'a'", "''", "b"), reads=_TWO),
+    RowFunction("ends_with", (exp.EndsWith,), TEXTS, BOOLEAN, ("'a'", "''", "b"), reads=_TWO),
+    RowFunction(
+        *("strpos", (exp.StrPosition,), TEXTS, BIGINT, ("'a'", "''", "b")), reads="this substr"
+    ),
+    RowFunction(
+        *("replace", (exp.Replace,), TEXTS, VARCHAR, ("'a', 'xyz'", "'', 'x'", "'ß', ''")),
+        reads="this expression replacement",
+        constant=True,
+    ),
+    RowFunction(
+        *("split_part", (exp.SplitPart,), TEXTS, VARCHAR, ("'a', 1", "' ', 2", "'b', 3")),
+        reads="this delimiter part_index",
+        constant=True,
+    ),
+    RowFunction("md5", (exp.MD5,), TEXTS, VARCHAR),
+    RowFunction("sha256", (exp.SHA2,), TEXTS, VARCHAR),
+    RowFunction("epoch", (exp.TimeToUnix,), MOMENTS, DOUBLE, parts=("epoch",)),
+    RowFunction(
+        *("make_date", (exp.DateFromParts,), WHOLE_NUMBERS, DATE, ("2, 29", "b, 1", "1, b")),
+        reads="year month day",
+    ),
+    RowFunction(
+        *("strftime", (exp.TimeToStr,), MOMENTS, VARCHAR),
+        tuple(f"'{text}'" for text in ("%Y-%m-%d %H:%M:%S.%f", *DIRECTIVES, "a%%'' \\ é%Y")),
+        reads="this format",
+        constant=True,
+    ),
+    RowFunction(
+        *("regexp_matches", (exp.RegexpLike,), TEXTS, BOOLEAN),
+        tuple(f"'{pattern}'" for pattern in PATTERNS_TRIED),
+        reads=_TWO,
+        constant=True,
+    ),
+    RowFunction(
+        *("regexp_extract", (exp.RegexpExtract,), TEXTS, VARCHAR),
+        ("'[0-9]+', 0", "'a([b-z]+)', 1", "'x|y', 0", "'^[^ ]', 0", "'[0-9]{4}-[0-9]{1,2}', 0"),
+        reads="this expression group null_if_pos_overflow?",
+        constant=True,
+    ),
+    RowFunction(
+        *("regexp_replace", (exp.RegexpReplace,), TEXTS, VARCHAR),
+        ("'[^0-9]', '', 'g'", "'a+', 'x', ''", "' +', '--', 'g'", "'ß|.', '$1', 'g'"),
+        reads="this expression replacement modifiers single_replace?",
+        constant=True,
+    ),
     RowFunction("isnan", (exp.IsNan,), ("DOUBLE",), BOOLEAN),
     RowFunction("sqrt", (exp.Sqrt,), ANY_NUMBERS, DOUBLE),
     RowFunction("exp", (exp.Exp,), ANY_NUMBERS, DOUBLE),
     RowFunction("ln", (exp.Ln,), ANY_NUMBERS, DOUBLE),
-    RowFunction("pow", (exp.Pow,), ANY_NUMBERS, DOUBLE, ("2", "0.5", "b")),
+    RowFunction("pow", (exp.Pow,), ANY_NUMBERS, DOUBLE, ("2", "0.5", "b"), reads=_TWO),
 )
 ROW_FUNCTIONS: Final[Mapping[type[exp.Expr], RowFunction]] = MappingProxyType(
     {node: function for function in _ROW_FUNCTIONS for node in function.nodes}
 )
 """Functions by the parser's classes."""
-OF_ONE: Final = tuple(node for node, function in ROW_FUNCTIONS.items() if not function.beside)
-OF_TWO: Final = tuple(node for node, function in ROW_FUNCTIONS.items() if function.beside)
 PARTS: Final[Mapping[str, RowFunction]] = MappingProxyType(
     {part: function for function in _ROW_FUNCTIONS for part in function.parts}
 )

@@ -15,7 +15,7 @@ from sqlglot import exp
 from dpsql.core.schema import fold
 from dpsql.core.wordlists import words
 from dpsql.syntax.arguments import NodeArguments
-from dpsql.syntax.row_functions import OF_ONE, OF_TWO
+from dpsql.syntax.row_functions import ROW_FUNCTIONS
 
 
 def nodes_named(names: str) -> tuple[type[exp.Expr], ...]:
@@ -74,8 +74,8 @@ _FUNCTIONS: Final = _shaped(
     this expression unit date_part_boundary?: DateDiff
     """
 ) | {
-    **dict.fromkeys(OF_ONE, NodeArguments("this")),
-    **dict.fromkeys(OF_TWO, NodeArguments("this expression")),
+    **{node: NodeArguments(each.reads) for node, each in ROW_FUNCTIONS.items()},
+    exp.DateBin: NodeArguments("this expression"),
 }
 FUNCTION_NAMES = tuple(
     sorted({fold(n) for kind in _FUNCTIONS if issubclass(kind, exp.Func) for n in kind.sql_names()})

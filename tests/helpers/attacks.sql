@@ -428,7 +428,12 @@ expression_not_allowed: select count(*) from visits where now() at time zone s >
 function_not_allowed: select count(*) from visits where sleep_ms(1000) is null
 expression_not_allowed: select count(*) from visits where nothing(k)
 expression_not_allowed: select count(*) from visits where s ~ '(a+)+$'
-expression_not_allowed: select count(*) from visits where regexp_matches(s, 'a')
+answers: select count(*) from visits where regexp_matches(s, 'a')
+expression_not_allowed: select count(*) from visits where s ~ 'a\1'
+expression_not_allowed: select count(*) from visits where s ~ c
+expression_not_allowed: select strftime(ts, '%'), count(*) from visits group by 1
+expression_not_allowed: select regexp_replace(s, '', 'xxxxxxxxxx', 'g'), count(*) from visits group by 1
+query_too_large: select count(*) from visits where replace(replace(s, 'a', 'aaaaaaaaaa'), 'a', 'aaaaaaaaaa') = s
 expression_not_allowed: select count(*) from visits where s collate nocase = 'a'
 expression_not_allowed: select count(*) from visits where repeat(s, 1000000000) = 'a'
 expression_not_allowed: select count(*) from visits where list_sum([k]) = 1

@@ -343,7 +343,13 @@ def test_files_are_suggested_after_i_and_o(tmp_path: Path, monkeypatch: pytest.M
     assert offered("\\i nowhere/") == []
 
 
-_COLUMN = {"VARCHAR": "color", "TIMESTAMP": "at", "NUMBERS": "cost", "DOUBLE": "cost"}
+_COLUMN = {
+    "BIGINT": "uid",
+    "VARCHAR": "color",
+    "TIMESTAMP": "at",
+    "NUMBERS": "cost",
+    "DOUBLE": "cost",
+}
 CALLS = {
     **{name: f"{name}(cost)" for name in AGGREGATES},
     "COUNT_IF": "COUNT_IF(cost > 2)",

@@ -23,6 +23,18 @@ DUCKDBS = (
     *("s COLLATE \"C\"", "s COLLATE posix = 's1'", "prefix(c, 're')"),
     *("concat_ws('-', s, c)", "concat_ws('', c, 'x')", "concat_ws(', ', k, s, amount, flag)"),
     *("concat_ws('-', s)", "concat_ws('ä😀', c, s, c)"),
+    *("replace(c, 'e', '--')", "replace(s, '', 'x')", "split_part(c, 'e', 2)", "strpos(c, 'e')"),
+    *("position('s' in s)", "instr(c, s)", "ends_with(c, 'n')", "suffix(c, 'e')", "md5(s)"),
+    *("sha256(c)", "epoch(ts)", "date_part('epoch', d)", "extract(epoch FROM ts)", "isoyear(d)"),
+    *("make_date(2020 + k, 1 + k, 28)", "strftime(ts, '%Y-%m')"),
+    *("strftime(d, '%A, %-d. %B %y %%')", "strftime(ts, '%xT%T.%f %p')", "lpad(s, 5, '0')"),
+    *("lpad(s, 1, '0')", "rpad(c, 6, 'xyz')", "rpad(c, 2, ' ')", "yearweek(d)"),
+    *("time_bucket(INTERVAL '90 minutes', ts)", "time_bucket(INTERVAL 2 MONTH, d)"),
+    *("regexp_matches(c, '^[r-z]e')", "regexp_matches(c, 'RE', 'i')", "c SIMILAR TO 'r.*'"),
+    "regexp_full_match(c, 'r.d')",
+    *("regexp_extract(c, '[d-g]+')", "regexp_extract(c, 'r(e+)', 1)"),
+    *("regexp_replace(c, '[aeiou]', '*')", "regexp_replace(c, 'E', '$1', 'gi')"),
+    "time_bucket(INTERVAL 7 DAY, ts)",
 )  # fmt: skip
 """Calls that DuckDB has as well."""
 OTHERS = {
@@ -34,6 +46,11 @@ OTHERS = {
     "date_sub(d, INTERVAL 1 DAY)": "d - INTERVAL 1 DAY",
     "s LIKE ANY (ARRAY['%1', '%2'])": "s LIKE '%1' OR s LIKE '%2'",
     "s NOT LIKE ALL ('%1', '%2')": "s NOT LIKE '%1' AND s NOT LIKE '%2'",
+    "to_char(ts, 'YYYY-MM-DD \"at\" HH24:MI')": "strftime(ts, '%Y-%m-%d at %H:%M')",
+    "date_format(ts, '%Y-%m %H:%i %M')": "strftime(ts, '%Y-%m %H:%M %B')",
+    "make_date(2024, 2, n)": "CASE WHEN n BETWEEN 1 AND 29 THEN make_date(2024, 2, n) END",
+    "c ~ '^r'": "regexp_matches(c, '^r')",
+    "c !~* 'RE'": "NOT regexp_matches(c, 'RE', 'i')",
     "s ILIKE ANY ('S1', 'S2')": "s ILIKE 'S1' OR s ILIKE 'S2'",
     "width_bucket(k, 0, 4, 2)": "CASE WHEN k < 0 THEN 0 WHEN k < 4 THEN k // 2 + 1 "
     "WHEN k >= 4 THEN 3 END",
@@ -42,6 +59,13 @@ OTHERS = {
 }
 """Calls of other systems, and what they mean."""
 REFUSED = (
+    *("replace(s, c, 'x')", "split_part(s, '', 1)", "split_part(s, '-', k)", "strftime(d, '%')"),
+    *("strftime(d, '%Y %')", "strftime(d, '%Z')", "strftime(d, s)", "to_char(d, 'Month')"),
+    *("to_char(d, 'TZ')", "date_format(d, '%U')", "lpad(s, 5, 'xy')", "lpad(s, 9999, 'x')"),
+    *("rpad(s, k, 'x')", "lpad(s, 5, '')", "s SIMILAR TO 'r%'", "s ~ '(a+)+$'", "s ~ c"),
+    *("regexp_matches(s, 'a', 'g')", "regexp_matches(s, 'é', 'i')", "regexp_extract(s, '(a)', 2)"),
+    *("regexp_replace(s, 'a*', 'b', 'g')", "regexp_replace(s, '(a)', '\\1')", "initcap(s)"),
+    *("regexp_replace(s, 'a', c)", "time_bucket(INTERVAL (k) DAY, d)", "hash(s)"),
     *("k = ANY('{1, 3}')", "k = ALL([1])", "k <> ANY([1, 3])", "k = ANY(ARRAY[]::int[])"),
     *("list_contains([1, NULL], k)", "list_contains([k], 1)", "list_contains(s, 'a')"),
     *("s[k:2]", "s[1:2:1]", "s[-2]", "s[1:-1]", "n[1:2]", "[k, n][1]", "s.nothing()"),

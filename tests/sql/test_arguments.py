@@ -40,6 +40,7 @@ from dpsql.policy.parameters import Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.expressions import totality
+from dpsql.sql.expressions.alike import write_alike
 from dpsql.sql.expressions.call import _READ, read_call
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import is_exact, is_integral, is_number, is_truth, range_of
@@ -64,7 +65,7 @@ KINDS: Final = [
     for kind in vars(exp).values()
     if inspect.isclass(kind) and issubclass(kind, exp.Expr) and not inspect.isabstract(kind)
 ]
-_TAKEN: Final = {"NUMBERS": "d", "DOUBLE": "d", "VARCHAR": "s", "TIMESTAMP": "t"}
+_TAKEN: Final = {"NUMBERS": "d", "DOUBLE": "d", "VARCHAR": "s", "TIMESTAMP": "t", "BIGINT": "i"}
 SAMPLES: Final = (
     *("b1 AND b2", "b1 OR b2", "NOT b1", "(i1)", "-i1", "i1 + i2", "i1 - i2", "i1 * i2"),
     *("i1 / i2", "i1 // i2", "i1 % i2", "i1 = i2", "i1 <> i2", "i1 > i2", "i1 >= i2", "i1 < i2"),
@@ -78,6 +79,9 @@ SAMPLES: Final = (
     *("greatest(i1, i2)", "least(i1, i2)", "concat(s1, s2)", "substr(s1, 2, 3)", "trim(s1)"),
     *("ltrim(s1)", "date_trunc('day', t1)", "date_diff('day', t1, t2)", "TRUE", "NULL", "i1", "7"),
     "t1 + INTERVAL 1 DAY",
+    *("replace(s1, 'a', 'b')", "split_part(s1, 'a', 1)", "strftime(t1, '%Y')"),
+    *("regexp_matches(s1, 'a')", "regexp_extract(s1, 'a', 0)", "regexp_replace(s1, 'a', 'b', 'g')"),
+    "time_bucket(INTERVAL 1 DAY, t1)",
     *(
         re.sub(r"\bb\b", f"{kind}2", re.sub(r"\ba\b", f"{kind}1", call))
         for each in ROW_FUNCTIONS.values()
@@ -94,7 +98,7 @@ def parsed(text: str) -> exp.Expr:
     """The expression as an analyst's."""
     found = parse(f"SELECT {text} AS x FROM r").expressions[0].this
     assert isinstance(found, exp.Expr)
-    return found
+    return write_alike(found, lambda column: SqlType.of(TYPES[column.name[0]]))
 
 
 def samples() -> dict[type[exp.Expr], list[exp.Expr]]:
@@ -270,6 +274,7 @@ _NAMES: Final = {(exp.Column, name) for name in ("table", "db", "catalog")} | {
     (exp.Identifier, "quoted"),
     (exp.TimestampTrunc, "unit"),
     (exp.DateDiff, "unit"),  # days are meant where none is written
+    (exp.RegexpExtract, "group"),  # the whole match is meant where none is written
     (exp.Literal, "is_string"),  # a constant in quotes is read as what it stands beside
 }
 

@@ -41,10 +41,10 @@ def pointed_at(error: dpsql.Error) -> str:
     [
         ("random()", "random"),
         ("unnest([n])", "unnest"),
-        ("regexp_extract(s, 'a')", "regexp_extract"),
+        ("levenshtein(s, 'a')", "levenshtein"),
         ("now(3)", "now"),
         ("CURRENT_DATE('Nowhere')", "current_date"),
-        ("RegExp_Replace(s, 'a', 'b')", "regexp_replace"),
+        ("RegExp_Split_To_Array(s, 'a')", "regexp_split_to_array"),
         ("epoch_ms(ts)", "epoch_ms"),
         ("Nonsense(s)", "nonsense"),
     ],

@@ -35,7 +35,7 @@ from dpsql.sql.blocks.validate import validate
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.survey.forms import calls_of
 from dpsql.syntax.parse import parse
-from dpsql.syntax.row_functions import ANY_NUMBERS, MOMENTS, ROW_FUNCTIONS, TEXTS
+from dpsql.syntax.row_functions import ANY_NUMBERS, MOMENTS, ROW_FUNCTIONS, TEXTS, WHOLE_NUMBERS
 
 POSTGRESQL: Final = PostgreSQLDialect(verdicts_on(EngineVersion("postgresql", "15")))
 SPARK: Final = SparkDialect(verdicts_on(EngineVersion("spark", "4.3")))
@@ -64,6 +64,7 @@ _SHOWN: Final = {
     MOMENTS: MOMENTS,
     ("TIMESTAMP",): ("TIMESTAMP", "TIME"),
     TEXTS: TEXTS,
+    WHOLE_NUMBERS: ("INTEGER", "BIGINT"),
     ANY_NUMBERS: ("DOUBLE", "INTEGER"),
     ("DOUBLE",): ("DOUBLE",),
 }

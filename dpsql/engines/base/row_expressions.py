@@ -32,12 +32,17 @@ from dpsql.engines.base.row_types import (
 )
 from dpsql.engines.evidence.verdicts import Verdicts
 from dpsql.errors import QueryRefused
-from dpsql.syntax.arguments import NodeArguments, Rules, grouped_rules, when_branches, word_of
+from dpsql.syntax.arguments import (
+    NodeArguments,
+    Rules,
+    grouped_rules,
+    reads,
+    when_branches,
+    word_of,
+)
 from dpsql.syntax.row_functions import (
     ANY_NUMBERS,
     MOMENTS,
-    OF_ONE,
-    OF_TWO,
     PARTS,
     ROW_FUNCTIONS,
     TEXTS,
@@ -489,8 +494,20 @@ class RowExpressions:
     def function(self, node: exp.Expr) -> TypedValue:
         """Write a function of the table."""
         found = ROW_FUNCTIONS[type(node)]
-        operands = [node.this, node.expression] if found.beside else [node.this]
+        operands = [node.args[operand] for operand in found.operands]
+        if found.constant:
+            return self._with_constants(found.name, found.takes, found.gives, *operands)
         return self._computed(found.name, found.takes, found.gives, *operands)
+
+    def _with_constants(
+        self, word: str, takes: Sequence[str], gives: SqlType, node: exp.Expr, *more: exp.Expr
+    ) -> TypedValue:
+        """Write a function of a value; the engine's table gets the others as they are."""
+        found = self._operand(word, takes, self.value(node))
+        constants = [self.value(each).constant for each in more]
+        if any(constant is None for constant in constants):
+            raise self._refused(word, "all but its first argument are constants there")
+        return self._made(word, [found], gives, *constants, given=[found, "CONSTANT"])
 
     def _computed(
         self, word: str, takes: Sequence[str], gives: SqlType, *nodes: exp.Expr
@@ -648,7 +665,6 @@ RULES: Final[Rules[_Rule]] = grouped_rules(
             exp.Neg: RowExpressions.negative,
             exp.Abs: RowExpressions.absolute,
             exp.Sign: RowExpressions.sign,
-            **dict.fromkeys(OF_ONE, RowExpressions.function),
         },
         "this is_string": {exp.Literal: RowExpressions.literal},
         "this expression": {
@@ -664,7 +680,6 @@ RULES: Final[Rules[_Rule]] = grouped_rules(
             exp.Extract: RowExpressions.extract,
             **dict.fromkeys(_COMPARISONS, RowExpressions.comparison),
             **dict.fromkeys(_SIGNS, RowExpressions.arithmetic),
-            **dict.fromkeys(OF_TWO, RowExpressions.function),
         },
         "this expression safe?": {exp.DPipe: RowExpressions.joined},
         "this expression negate": {exp.Like: RowExpressions.like},
@@ -690,6 +705,7 @@ RULES: Final[Rules[_Rule]] = grouped_rules(
             exp.DateTrunc: RowExpressions.truncated,
         },
         "this expression unit date_part_boundary!": {exp.DateDiff: RowExpressions.difference},
-    }
+    },
+    {node: reads(each.reads, RowExpressions.function) for node, each in ROW_FUNCTIONS.items()},
 )
 """The rules by the arguments that they read."""

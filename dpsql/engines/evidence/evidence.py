@@ -19,8 +19,13 @@ from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts, verdicts_on
 
 SPECIFIED: Final = frozenset({"date_diff", "date_trunc"})
 """Functions that a constant first argument selects."""
-PATTERNED: Final = frozenset({"like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape"})
+PATTERNED: Final = frozenset(
+    {"like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape", "strftime"}
+    | {"regexp_matches", "regexp_full_match", "regexp_extract", "regexp_replace"}
+)
 """Functions that fail on malformed patterns: all arguments after the first must be constants."""
+BUCKETS: Final = frozenset({"time_bucket"})
+"""Functions whose first argument, a width, must be a constant."""
 _VARIADIC: Final = frozenset({"concat", "greatest", "least"})
 
 # What a plan may hold beside functions: it computes nothing that could fail.
@@ -161,6 +166,8 @@ def call_of(node: _Node) -> str:
         return f"{word}({types[0]} AS {target})"
     if name in SPECIFIED:
         types[0] = _specifier(children[0])
+    elif name in BUCKETS and children[0]["expression_class"] == "BOUND_CONSTANT":
+        types[0] = "CONSTANT"
     elif name in PATTERNED:
         constant = all(child["expression_class"] == "BOUND_CONSTANT" for child in children[1:])
         types[1:] = ["CONSTANT"] if constant else types[1:]

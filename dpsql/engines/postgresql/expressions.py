@@ -23,6 +23,8 @@ from dpsql.engines.postgresql import types as pg
 from dpsql.engines.postgresql.reading import within_years
 from dpsql.engines.postgresql.types import once
 from dpsql.syntax.arguments import extracted_part
+from dpsql.syntax.moment_formats import read_format
+from dpsql.syntax.patterns import Pattern, read_pattern
 from dpsql.syntax.row_functions import DAYS, MONTHS
 
 _REFUSED: Final = Refusing("of a PostgreSQL database", "postgresql.md")
@@ -305,7 +307,98 @@ def _substring(text: Sql, first: int, size: int | None = None) -> Sql:
     return sql("substr({}, {}, {})", text, first, size)
 
 
+def _replaced(text: Sql, taken: str, put: str) -> Sql:
+    """Write replace, NULL where the text is too long for the server to replace in it."""
+    most = _LONGEST_TEXT // max(1, len(put.encode()))
+    made = sql("replace({}, {}, {})", text, pg.text_literal(taken), pg.text_literal(put))
+    return sql("CASE WHEN octet_length({}) < {} THEN {} END", text, most, made)
+
+
+def _certain(pattern: str) -> Pattern:
+    """Read a pattern that matches in one way: the server prefers the longest, DuckDB the first."""
+    found = read_pattern(pattern, captures=True)
+    if not found.fixed:
+        raise _REFUSED("this regular expression", "it can match in several ways there")
+    return found
+
+
+def _extracted(text: Sql, pattern: str, group: int) -> Sql:
+    if group not in (0, 1) or _certain(pattern).groups != group:
+        raise _REFUSED("regexp_extract", "the group that is taken is the only one there")
+    found = sql("substring({}, {})", text, pg.text_literal(pattern))
+    return sql("CASE WHEN {} IS NOT NULL THEN coalesce({}, '') END", text, found)
+
+
+def _substituted(text: Sql, pattern: str, put: str, flags: str) -> Sql:
+    _certain(pattern)
+
+    def replaced(value: Sql) -> Sql:
+        most = _LONGEST_TEXT // max(1, len(put.encode()))
+        given = [pg.text_literal(each) for each in (pattern, put, flags)]
+        made = sql("regexp_replace({}, {})", value, join(", ", given))
+        return sql("CASE WHEN octet_length({}) < {} THEN {} END", value, most, made)
+
+    return once(text, replaced)
+
+
 # -- dates ----------------------------------------------------------------------------------------
+
+_FORMATS: Final[Mapping[str, str]] = {
+    "%Y": "YYYY",
+    "%y": "YY",
+    "%m": "MM",
+    "%-m": "FMMM",
+    "%d": "DD",
+    "%-d": "FMDD",
+    "%H": "HH24",
+    "%-H": "FMHH24",
+    "%I": "HH12",
+    "%-I": "FMHH12",
+    "%M": "MI",
+    "%S": "SS",
+    "%f": "US",
+    "%p": "AM",
+    "%j": "DDD",
+    "%B": "FMMonth",
+    "%b": "Mon",
+    "%A": "FMDay",
+    "%a": "Dy",
+    "%G": "IYYY",
+    "%V": "IW",
+    "%u": "ID",
+}
+"""Directives of to_char."""
+
+
+def _formatted(moment: Sql, text: str) -> Sql:
+    pieces = (
+        _FORMATS[directive] if directive else _quoted_in_format(between)
+        for directive, between in read_format(text) or ()
+    )
+    # An empty text between directives keeps them apart: YYYY and Y are other words together.
+    form = literal('""'.join(pieces))
+    return sql("to_char(CAST({} AS TIMESTAMP), {})", moment, form)
+
+
+def _quoted_in_format(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _date_of_parts(year: Sql, month: Sql, day: Sql) -> Sql:
+    """Write make_date, NULL where there is no such day in the years 1 to 9999."""
+    whole = [sql("CAST({} AS INTEGER)", each) for each in (year, month, day)]
+    first = sql("make_date({}, {}, 1)", *whole[:2])
+    last = sql("EXTRACT(day FROM {} + INTERVAL '1 month -1 day')", first)
+    return sql(
+        "CASE WHEN {year} BETWEEN 1 AND 9999 AND {month} BETWEEN 1 AND 12 "
+        "AND {day} BETWEEN 1 AND 31 THEN CASE WHEN {day} <= {last} THEN make_date({parts}) END END",
+        year=year,
+        month=month,
+        day=day,
+        last=last,
+        parts=join(", ", whole),
+    )
 
 
 def _part(part: Sql) -> Write:
@@ -419,11 +512,27 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "not like": lambda v, pattern, _: sql("({} NOT LIKE {} ESCAPE '')", v, pattern),
         "contains": lambda v, part: sql("(strpos({}, {}) > 0)", v, part),
         "starts_with": lambda v, part: sql("starts_with({}, {})", v, part),
+        "ends_with": lambda v, part: sql("(right({}, char_length({p})) = {p})", v, p=part),
+        "strpos": lambda v, part: sql("CAST(strpos({}, {}) AS BIGINT)", v, part),
+        "replace": lambda v, *texts: once(v, lambda text: _replaced(text, *texts)),
+        "split_part": lambda v, end, place: sql("split_part({}, {}, {})", v, literal(end), place),
+        "md5": lambda v: sql("md5({})", v),
+        "sha256": lambda v: sql("encode(sha256(convert_to({}, 'UTF8')), 'hex')", v),
+        "regexp_matches": lambda v, pattern: sql("({} ~ {})", v, pg.text_literal(pattern)),
+        "regexp_extract": _extracted,
+        "regexp_replace": _substituted,
         "||": _twice(_joined),
         "concat": _concat,
         **{name: _part(bare_word(name)) for name in _PARTS},
         "dayofyear": _part(sql("doy")),
         "dayofweek": _part(sql("dow")),
+        "epoch": lambda v: sql(
+            "(CAST(EXTRACT(epoch FROM {}) * 1000000 AS DOUBLE PRECISION) / {})",
+            v,
+            pg.double_sql(1e6),
+        ),
+        "make_date": _date_of_parts,
+        "strftime": _formatted,
         "dayname": _named(sql("dow"), DAYS, 0),
         "monthname": _named(sql("month"), MONTHS, 1),
         "last_day": lambda v: sql(
@@ -467,7 +576,7 @@ _WRITTEN_ALIKE: Final = frozenset(
         *("case", "coalesce", "nullif", "greatest", "least"),
         *("negative decimal", "negative double", "abs decimal", "abs double", "round integer"),
         *("floor double", "ceil double", "trunc double"),
-        *("substr", "left", "right", "starts_with"),
+        *("substr", "left", "right", "starts_with", "split_part", "md5"),
     }
 )
 

@@ -179,6 +179,8 @@ ON_ROWS: Final = frozenset(
     {"abs", "ceil", "sign", "exp", "ln", "log", "div", "extract", "date_trunc"}
     | {"char_length", "octet_length", "btrim", "left", "right"}
     | {"substr", "strpos", "starts_with", "like_escape", "chr", "regexp_replace"}
+    | {"replace", "split_part", "md5", "encode", "sha256", "convert_to", "substring"}
+    | {"make_date", "to_char"}
 )
 """Functions that analysts' expressions over rows are written with."""
 SIGNS: Final = frozenset(

@@ -26,6 +26,8 @@ from dpsql.engines.base.row_types import (
 from dpsql.engines.spark import casts as spark
 from dpsql.engines.spark.casts import NUMBERS, SPARK_REFUSED, in_calendar, spark_cast
 from dpsql.syntax.arguments import word_of
+from dpsql.syntax.moment_formats import read_format
+from dpsql.syntax.patterns import read_pattern
 from dpsql.syntax.row_functions import DAYS, MOMENTS, MONTHS
 
 _ANY: Final = "%"
@@ -58,6 +60,7 @@ def _piece(piece: str) -> str:
 
 _MOST: Final = 50_000  # characters of an expression: rounding writes its argument several times
 _MOST_DECIMALS: Final = 15
+_MOST_WAYS: Final = 1000  # of trying a regular expression at a place
 _KEPT_PLACES: Final = 6  # that Spark never rounds away
 _MOST_DAYS: Final = 4_000_000  # beyond all days from the year 1 to 9999
 _ESCAPES: Final = "\x07\x06\x05\x04\x03\x02\x01"
@@ -260,7 +263,77 @@ def _like(negated: Sql) -> Write:
     return write
 
 
+def _searched(pattern: str) -> Sql:
+    """Write a pattern, if a search for it tries each place of a text in few ways.
+
+    Java tries one way after the other: what may be of any length stands in a pattern once, at its
+    end, or where there is one place to begin.
+    """
+    found = read_pattern(pattern, captures=True, ends=(r"\A", r"\z"))
+    once = found.open_end or (found.from_start and found.endless == 1)
+    if found.ways > _MOST_WAYS or not once:
+        why = "* and + stand there once, at the end or in a pattern that begins with ^"
+        raise SPARK_REFUSED("this regular expression", why)
+    return literal(found.text)
+
+
+def _substituted(text: Sql, pattern: str, put: str, flags: str) -> Sql:
+    if flags != "g":
+        raise SPARK_REFUSED("regexp_replace of the first match", "all are replaced there")
+    escaped = put.replace("$", "\\$")
+    return sql("regexp_replace({}, {}, {})", text, _searched(pattern), literal(escaped))
+
+
 # -- dates ----------------------------------------------------------------------------------------
+
+_FORMATS: Final[Mapping[str, str]] = {
+    "%Y": "yyyy",
+    "%y": "yy",
+    "%m": "MM",
+    "%-m": "M",
+    "%d": "dd",
+    "%-d": "d",
+    "%H": "HH",
+    "%-H": "H",
+    "%I": "hh",
+    "%-I": "h",
+    "%M": "mm",
+    "%S": "ss",
+    "%f": "SSSSSS",
+    "%p": "a",
+    "%j": "DDD",
+    "%B": "MMMM",
+    "%b": "MMM",
+    "%A": "EEEE",
+    "%a": "EEE",
+}
+"""Directives of date_format."""
+
+
+def _formatted(moment: Sql, text: str) -> Sql:
+    pieces = []
+    for directive, between in read_format(text) or ():
+        if directive and directive not in _FORMATS:
+            raise SPARK_REFUSED(f"strftime with {directive}", "it has no equal there")
+        quoted = between.replace("'", "''")
+        pieces.append(_FORMATS[directive] if directive else f"'{quoted}'")
+    return sql("date_format(CAST({} AS TIMESTAMP), {})", moment, literal("".join(pieces)))
+
+
+def _date_of_parts(year: Sql, month: Sql, day: Sql) -> Sql:
+    """Write make_date, NULL where there is no such day in the years 1 to 9999."""
+    whole = [sql("CAST({} AS INT)", each) for each in (year, month, day)]
+    first = sql("make_date({}, {}, 1)", *whole[:2])
+    return sql(
+        "CASE WHEN {year} BETWEEN 1 AND 9999 AND {month} BETWEEN 1 AND 12 "
+        "AND {day} BETWEEN 1 AND 31 THEN CASE WHEN {day} <= day(last_day({first})) "
+        "THEN make_date({parts}) END END",
+        year=year,
+        month=month,
+        day=day,
+        first=first,
+        parts=join(", ", whole),
+    )
 
 
 def _bigint(write: Callable[..., Sql]) -> Write:
@@ -353,12 +426,26 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "like": _like(EMPTY_SQL),
         "not like": _like(sql("NOT ")),
         "starts_with": _call(sql("startswith")),
+        "ends_with": _call(sql("endswith")),
+        "strpos": _bigint(_call(sql("instr"))),
+        "replace": lambda v, *texts: sql("replace({}, {})", v, join(", ", map(literal, texts))),
+        "split_part": lambda v, end, place: sql("split_part({}, {}, {})", v, literal(end), place),
+        "md5": lambda v: sql("md5(CAST({} AS BINARY))", v),
+        "sha256": lambda v: sql("sha2(CAST({} AS BINARY), 256)", v),
+        "regexp_matches": lambda v, pattern: sql("({} RLIKE {})", v, _searched(pattern)),
+        "regexp_extract": lambda v, pattern, group: sql(
+            "regexp_extract({}, {}, {})", v, _searched(pattern), group
+        ),
+        "regexp_replace": _substituted,
         "||": _call(sql("concat")),
         "concat": lambda *texts: sql("concat_ws('', {})", join(", ", texts)),
         **{name: _bigint(_call(bare_word(name))) for name in _PARTS},
         "week": _bigint(_call(sql("weekofyear"))),
         "dayofweek": _bigint(lambda v: sql("(dayofweek({}) - 1)", v)),
         "isodow": _bigint(lambda v: sql("(weekday({}) + 1)", v)),
+        "epoch": lambda v: sql("(unix_micros(CAST({} AS TIMESTAMP)) / 1000000D)", v),
+        "make_date": _date_of_parts,
+        "strftime": _formatted,
         "dayname": _named(sql("dayofweek"), DAYS),
         "monthname": _named(sql("month"), MONTHS),
         "last_day": lambda v: sql("last_day(CAST({} AS DATE))", v),

@@ -57,7 +57,8 @@ SPARK_ON_ROWS: Final = frozenset(
     {"abs", "CEIL", "EXP", "ln", "LOG10", "LOG2", "pow", "between", "RLIKE"}
     | {"lower", "upper", "char_length", "trim", "ltrim", "rtrim", "left", "right", "substring"}
     | {"concat", "concat_ws", "Contains", "StartsWith", "date_trunc", "date_add", "datediff"}
-    | {"last_day"}
+    | {"last_day", "EndsWith", "instr", "replace", "split_part", "md5", "sha2", "unix_micros"}
+    | {"make_date", "date_format", "regexp_extract", "regexp_replace"}
     | {"year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekday", "weekofyear"}
     | {"hour", "minute", "second"}
 )
@@ -75,7 +76,7 @@ SPARK_WORDS: Final = frozenset(
 
 SPARK_TYPES: Final = frozenset(
     {"bigint", "int", "string", "double", "boolean", "date", "timestamp_ntz", "timestamp"}
-    | {"decimal"}
+    | {"decimal", "binary"}
 )
 """Types that values are cast to."""
 

@@ -19,7 +19,10 @@ from sqlglot import exp
 
 from dpsql.core.schema import fold
 from dpsql.core.sql_types import SqlType
+from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.dialect import WRITTEN_NAME, PrivateDuckDB
+from dpsql.syntax.moment_formats import of_date_format, of_to_char
+from dpsql.syntax.patterns import PatternRefused, read_pattern
 from dpsql.syntax.text import NAMED, display, put
 
 TypeHere: TypeAlias = Callable[[exp.Column], SqlType | None]
@@ -30,6 +33,7 @@ _UTC: Final = frozenset({"utc", "etc/utc"})
 _BYTEWISE: Final = frozenset({"c", "posix", "binary", "ucs_basic"})
 """Collations that compare texts as all texts are compared."""
 _TEXTS: Final = (exp.DType.TEXT, exp.DType.VARCHAR)
+_MOST_PADDED: Final = 1000
 _WORD: Final = re.compile(r"[A-Za-z_]+")
 _DIGITS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _END: Final = Context(prec=15)
@@ -102,8 +106,19 @@ def _part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write date_part('hour', t), whose part is a text there."""
     match node.expressions:
         case [exp.Literal() as part, moment] if (word := _word(part)) is not None:
-            return exp.Extract(this=exp.var(word), expression=moment)
+            found = exp.Extract(this=exp.var(word), expression=moment)
+            return _epoch(found, type_of) or found
     return None
+
+
+def _part_named(part: str) -> _Make:
+    """Write isoyear(t) and others as EXTRACT."""
+
+    def make(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+        one = node.expressions[0] if len(node.expressions) == 1 else None
+        return None if one is None else exp.Extract(this=exp.var(part), expression=one)
+
+    return make
 
 
 def _day_of_week(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -264,6 +279,120 @@ def _prefixed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return None
 
 
+def _suffixed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    match node.expressions:
+        case [text, end]:
+            return exp.EndsWith(this=text, expression=end)
+    return None
+
+
+# -- patterns and formats -------------------------------------------------------------------------
+
+
+def _searched(*, whole: bool) -> _Make:
+    """Write a search for a pattern with a pattern that means the same on all engines."""
+
+    def make(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+        flags = _flags(node.args.get("flag") or node.args.get("options"))
+        pattern = _text(node.expression)
+        if flags is None or pattern is None or (whole and re.search(r"(?<!\\)[%_]", pattern)):
+            return None
+        ignore_case = flags or isinstance(node, exp.RegexpILike)
+        made = _pattern(pattern, ignore_case=ignore_case, whole=whole)
+        return None if made is None else exp.RegexpLike(this=node.this, expression=made)
+
+    return make
+
+
+def _flags(node: object) -> bool | None:
+    """Read flags of a search: whether case is ignored; None for flags that are not known."""
+    if node is None:
+        return False
+    return {"": False, "c": False, "i": True}.get(_text(node) or "other")
+
+
+def _pattern(
+    text: str, *, ignore_case: bool = False, captures: bool = False, whole: bool = False
+) -> exp.Expr | None:
+    try:
+        found = read_pattern(text, ignore_case=ignore_case, captures=captures, whole=whole)
+    except PatternRefused:
+        return None
+    return exp.Literal.string(found.text)
+
+
+def _extracted(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write regexp_extract with its group, and a pattern that means the same on all engines."""
+    text, group = _text(node.expression), node.args.get("group")
+    group = exp.Literal.number(0) if group is None else group
+    known = ("this", "expression", "group", "null_if_pos_overflow")
+    made = None if text is None else _pattern(text, captures=_whole(group) != 0)
+    if made is None or not _given(node, *known):
+        return None
+    return exp.RegexpExtract(
+        this=node.this, expression=made, group=group, null_if_pos_overflow=True
+    )
+
+
+def _substituted(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write regexp_replace with its flags, and a pattern that means the same on all engines."""
+    text, flags = _text(node.expression), _text(node.args.get("modifiers")) or ""
+    known = ("this", "expression", "replacement", "modifiers", "single_replace")
+    if text is None or not _given(node, *known) or set(flags) - set("gi"):
+        return None
+    made = _pattern(text, ignore_case="i" in flags)
+    everywhere = exp.Literal.string("g" if "g" in flags else "")
+    put = node.args["replacement"]
+    return made and exp.RegexpReplace(
+        this=node.this, expression=made, replacement=put, modifiers=everywhere, single_replace=True
+    )
+
+
+def _formatted(read: Callable[[str], str | None]) -> _Make:
+    """Write to_char or date_format as strftime."""
+
+    def make(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+        match node.expressions:
+            case [moment, exp.Literal() as form] if form.is_string:
+                found = read(form.name)
+                text = None if found is None else exp.Literal.string(found)
+                return text and exp.TimeToStr(this=moment, format=text)
+        return None
+
+    return make
+
+
+def _digest(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write sha256(s) without its length."""
+    return exp.SHA2(this=node.this) if _whole(node.args.get("length")) == 256 else None
+
+
+def _epoch(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write EXTRACT(epoch FROM t) as epoch(t)."""
+    is_epoch = extracted_part(node.this) == "epoch"
+    return exp.TimeToUnix(this=node.expression) if is_epoch else None
+
+
+def _padded(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write lpad and rpad of constants with left and right."""
+    text, size, fill = node.this, _whole(node.expression), _text(node.args.get("fill_pattern"))
+    at_left = bool(node.args.get("is_left"))
+    if not fill or size is None or not 0 < size <= _MOST_PADDED or (at_left and len(fill) > 1):
+        return None
+    length, added = exp.Literal.number(size), exp.Literal.string((fill * size)[:size])
+    if not at_left:
+        return exp.Left(this=exp.DPipe(this=text, expression=added), expression=length)
+    return exp.Case(
+        ifs=[
+            exp.If(
+                this=exp.LT(this=exp.Length(this=text.copy()), expression=length.copy()),
+                true=exp.Right(this=exp.DPipe(this=added, expression=text), expression=length),
+            )
+        ],
+        default=exp.Left(this=text.copy(), expression=length.copy()),
+    )
+
+
 def _like_any(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write s LIKE ANY (…) and s NOT LIKE ALL (…), pattern by pattern."""
     word, patterns = _quantified(node.expression)
@@ -329,6 +458,10 @@ _BY_NAME: Final[Mapping[str, _Make]] = {
     "weekday": _day_of_week,
     "timezone": _at_zone,
     "prefix": _prefixed,
+    "suffix": _suffixed,
+    "date_format": _formatted(of_date_format),
+    "to_char": _formatted(of_to_char),
+    **{name: _part_named(name) for name in ("isoyear", "decade", "century", "yearweek")},
 }
 _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.Interval: _plain_interval,
@@ -343,4 +476,13 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.Collate: _collated,
     exp.ConcatWs: _joined_by,
     exp.WidthBucket: _bucketed,
+    exp.Pad: _padded,
+    exp.RegexpLike: _searched(whole=False),
+    exp.RegexpILike: _searched(whole=False),
+    exp.RegexpFullMatch: _searched(whole=True),
+    exp.SimilarTo: _searched(whole=True),
+    exp.RegexpExtract: _extracted,
+    exp.RegexpReplace: _substituted,
+    exp.SHA2: _digest,
+    exp.Extract: _epoch,
 }

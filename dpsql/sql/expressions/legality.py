@@ -14,6 +14,7 @@ from dpsql.errors import QueryRefused
 from dpsql.ir.query import Key
 from dpsql.sql.expressions.enum_order import refuse_enum_order
 from dpsql.sql.expressions.first_answers import after_answering
+from dpsql.sql.expressions.row_constants import constants_objection
 from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, written_out
 from dpsql.syntax.dialect import WRITTEN_NAME
 from dpsql.syntax.other_words import INSTEAD
@@ -151,6 +152,10 @@ def check_row_expression(node: exp.Expr, text: str) -> None:
                 hint=_near(part),
             )
         _check_arguments(part, text)
+        wrong = constants_objection(part)
+        if wrong is not None:
+            reason, hint = wrong
+            raise refusal(text, reason, "expression_not_allowed", part, hint)
         refuse_enum_order(part, text)
 
 

@@ -2,22 +2,25 @@
 
 Each SELECT may double a text, an expression or a row's width, and those around it double it again.
 The functions that are allowed over private rows make nothing longer than their arguments together,
-so the columns below a concatenation say what becomes of a text.
+but for replacing, so the columns below a concatenation say what becomes of a text.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from sqlglot import exp
 
 from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
+from dpsql.sql.expressions.row_constants import grows_by
 
 MAX_TEXT_DOUBLINGS = 6
 MAX_WRITTEN_OUT = 10_000
 """Nodes of a statement's expressions over private rows, once they are made total."""
 _TOGETHER = (exp.Concat, exp.DPipe)
+_REPLACED = (exp.Replace, exp.RegexpReplace)
 
 
 def refuse_growing_text(tree: exp.Query) -> None:
@@ -25,7 +28,7 @@ def refuse_growing_text(tree: exp.Query) -> None:
 
     Raises ``QueryRefused``. Checked by ``tests/pipeline/test_tail_limits.py``.
     """
-    if tree.find(*_TOGETHER) is None:
+    if tree.find(*_TOGETHER, exp.ConcatWs, *_REPLACED) is None:
         return
     if _doublings(tree, {}, texts=True) > MAX_TEXT_DOUBLINGS:
         raise QueryRefused(
@@ -111,10 +114,16 @@ def _own_nodes(query: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _concatenated(select: exp.Select) -> int:
-    """Count the most columns that are put together in one text."""
-    texts = (node for node in _own_nodes(select) if isinstance(node, _TOGETHER))
+    """Count the most columns that are put together in one text, times the growth by replacing."""
+    kinds = (*_TOGETHER, exp.ConcatWs, *_REPLACED)
+    texts = (node for node in _own_nodes(select) if isinstance(node, kinds))
     outermost = (node for node in texts if not isinstance(node.parent, exp.DPipe))
-    return max((len(list(node.find_all(exp.Column))) for node in outermost), default=0)
+    return max(map(_times, outermost), default=0)
+
+
+def _times(text: exp.Expr) -> int:
+    replaced = math.prod(map(grows_by, text.find_all(*_REPLACED)))
+    return len(list(text.find_all(exp.Column))) * replaced
 
 
 def _width(select: exp.Select) -> int:

@@ -493,3 +493,60 @@ FROM (
 -- postgresql: 8170c45d5a574f91
 -- spark: 4960f8e9d42598b7
 
+-- title: Functions with constants, in other words
+-- world: small
+SELECT to_char(ts, 'YYYY-MM') AS month, COUNT(*) FROM visits
+WHERE s ~ '^[a-z]{2}\d' AND k = ANY (ARRAY[1, 2]) AND replace(c, '-', '') <> s[2:3]
+GROUP BY month;
+
+-- __dpsql_released_0, as one: 830a5df7e6bf5da7
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "Uid" AS "__dpsql_unit",
+        TRY(STRFTIME("ts", '%Y-%m')) AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
+        AND (
+          TRY_CAST(TRY(REGEXP_MATCHES("s", '^[a-z]{2}[0-9]')) AS BOOLEAN)
+          AND "k" IN (1, 2)
+          AND TRY(REPLACE("c", '-', '') <> SUBSTRING("s", 2, 2))
+        )
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: 5fa23097a184c755
+-- spark: 76f2a11ecfd57112
+
