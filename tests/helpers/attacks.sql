@@ -158,7 +158,8 @@ not_numeric: select sum(s) from visits
 answers: select sum(uid) from visits
 answers: select sum(n/0) from visits
 answers: select sum(1e308*n) from visits
-bounds_too_large: select sum(n*n*n*n*n*n*n*n*n*n*n*n) from visits
+answers: select sum(n*n*n*n*n*n*n*n*n*n*n*n) from visits
+bounds_too_large: select sum(n, contribution_bounds_per_row => (0, 1e16)) from visits
 bounds_too_small: select sum(n, contribution_bounds_per_row => (0, 1e-200)) from visits
 answers: select count(*) c, dp_interval_low(c) from visits
 aggregate_not_supported: select dp_interval_low(max(n)) from visits

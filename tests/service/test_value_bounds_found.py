@@ -222,6 +222,33 @@ def test_values_that_public_facts_bound_are_not_drawn_for_a_maximum_error(tmp_pa
     assert LEFT_OUT_MECHANISM not in entries(tmp_path)
 
 
+PER_UNIT = (
+    "FROM (SELECT u, count(*) AS n, count(DISTINCT i) AS d, sum(x) AS total FROM t GROUP BY u)"
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high"),
+    [("n", 0, 2), ("d", 0, 2), ("n / 60.0", 0, 0.05), ("3 - n", 1.5, 3), ("total", 0, 96)],
+)
+def test_bounds_of_counts_and_sums_of_a_unit_are_found(
+    value: str, low: float, high: float, tmp_path: Path
+) -> None:
+    asked = f"SELECT avg({value}) AS a, sum({value}) AS s {PER_UNIT}"
+    with opened(tmp_path) as con:
+        ((average, total),) = con.sql(asked).fetchall()
+        given = con.explain(asked).blocks[0]
+    assert low <= average <= high
+    assert UNITS * low <= total <= UNITS * high
+    assert f"{value} is clamped to" in " ".join(given.declared)
+
+
+def test_bounds_that_are_found_are_within_those_of_a_count(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:  # -9 is between -12 and -8, which could be drawn otherwise
+        said = con.sql(f"SELECT sum(n - 10) {PER_UNIT}").warnings
+    assert any("n - 10 is clamped to -10 to " in each.text for each in said)
+
+
 def test_an_account_that_bounds_make_too_dear_pays_no_more_than_the_epsilon_in_force(
     tmp_path: Path,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -45,6 +46,8 @@ from dpsql.syntax.text import display, output_name, written_name
 _COMPOSED = {node: kind for kind in AggregateKind if kind.composed for node in kind.value.nodes}
 AGGREGATE_NAMES = tuple(fold(name) for kind in AggregateKind for name in kind.value.written)
 """What aggregates over private rows may be called; most may be called otherwise as well."""
+_FARTHEST = 2.0**40
+"""Ranges that reach farther say nothing of where values are, as that of a count: 0 to 2**53."""
 _AVAILABLE = (
     "Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VARIANCE and STDDEV (of a population "
     "or of a sample), MEDIAN and QUANTILE, each with FILTER."
@@ -242,11 +245,11 @@ class Aggregates:
     def _sum(self, call: AggregateCall) -> Measure:
         argument = self._summed(call)
         integral = is_integral(argument, self.table)
-        bounds = call.per_row or range_of(argument, self.policy)
-        if bounds is None and call.per_group is not None:
-            bounds = room_for(call.per_group)
-        if bounds is None:
-            bounds = self._found_bounds(call, argument)
+        if call.per_group is None:
+            bounds = self._bounds_to_sum(call, argument)
+        else:
+            known = call.per_row or range_of(argument, self.policy)
+            bounds = known or room_for(call.per_group)
         rows = self.parameters.rows_limit
         lattice = lattice_for(bounds, integral, rows, call.per_group)
         steps = None if call.per_group is None else steps_of(call.per_group, lattice.quantum)
@@ -262,7 +265,8 @@ class Aggregates:
                 "k, AVG(x) AS a FROM t GROUP BY ALL) GROUP BY k."
             )
             raise refused
-        argument, bounds = self._bounded(call)
+        argument = self._number(call)
+        bounds = self._bounds_to_sum(call, argument)
         rows = self.parameters.rows_limit
         lattice = lattice_for(bounds, is_integral(argument, self.table), rows)
         return tuple(self._part(kind, argument, lattice) for kind in kinds)
@@ -285,25 +289,40 @@ class Aggregates:
         argument, fraction = quantile_parts(call, self.text)
         if call.per_group is not None:
             raise self._no_bounds(call, f"quantiles are bounded by {PER_ROW}")
-        argument, bounds = self._bounded(replace(call, function=exp.Median(this=argument)))
+        call = replace(call, function=exp.Median(this=argument))
+        argument = self._number(call)
+        bounds = call.per_row or range_of(argument, self.policy)
+        if bounds is None:
+            bounds = self._found_bounds(call, argument)
         integral = is_integral(argument, self.table)
         ranked = points_for(argument, bounds, integral)
         return Quantile(ranked, fraction, integral and not is_continuous(call.function))
 
-    def _bounded(self, call: AggregateCall) -> tuple[exp.Expr, Range]:
-        """Return a number, which is no truth value, and its bounds."""
+    def _number(self, call: AggregateCall) -> exp.Expr:
+        """Return a number that is no truth value."""
         if is_truth(call.function.this, self.table):
             raise self._not_numeric(call)
-        argument = self._summed(call)
-        bounds = call.per_row or range_of(argument, self.policy)
-        if bounds is None:
-            bounds = self._found_bounds(call, argument)
-        return argument, bounds
+        return self._summed(call)
 
-    def _found_bounds(self, call: AggregateCall, argument: exp.Expr) -> Range:
+    def _bounds_to_sum(self, call: AggregateCall, argument: exp.Expr) -> Range:
+        """Return the bounds of a value that is summed; they are found where none are close enough.
+
+        Noise grows with them.
+        """
+        known = range_of(argument, self.policy)
+        if call.per_row is not None or known is None:
+            return call.per_row or self._found_bounds(call, argument)
+        if self._values is None or max(map(abs, known)) <= _FARTHEST:
+            return known
+        return self._found_bounds(call, argument, known)
+
+    def _found_bounds(
+        self, call: AggregateCall, argument: exp.Expr, known: Range = (-math.inf, math.inf)
+    ) -> Range:
         """Return the bounds that were found for a value, or until then those of a usual size.
 
-        Raises ``QueryRefused`` where none can be found.
+        They are within those that are ``known`` of it, unless no number is in both. Raises
+        ``QueryRefused`` where none can be found.
         """
         if self._values is None:
             raise self._unbounded(call)
@@ -312,6 +331,8 @@ class Aggregates:
             return self.unbounded[arguments.index(argument)].bounds
         place, whole = len(arguments), is_integral(argument, self.table)
         bounds = self._values[place] if place < len(self._values) else USUAL_VALUES
+        low, high = max(bounds[0], known[0]), min(bounds[1], known[1])
+        bounds = (low, high) if low <= high else bounds
         self.unbounded.append(UnboundedValue(argument, display(argument), whole, bounds))
         return bounds
 
