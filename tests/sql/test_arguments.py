@@ -391,7 +391,7 @@ PUBLIC: Final = Table("p", (column_of("s", "VARCHAR"), column_of("z", "INTEGER")
         "SELECT s1, COUNT(*) FROM r GROUP BY ALL WITH TOTALS",
         "WITH RECURSIVE c(i1, s1) USING KEY (i1) AS (SELECT i1, s1 FROM r) SELECT COUNT(*) FROM c",
         "SELECT SUM(m) FROM (SELECT i1, max(i2, 3) AS m FROM r GROUP BY i1) AS q",
-        "SELECT COUNT(*) FROM (SELECT i1, s1 FROM r UNION BY NAME SELECT i1, s1 FROM r) AS q",
+        "SELECT COUNT(*) FROM (SELECT i1, s1 FROM r EXCEPT BY NAME SELECT i1, s1 FROM r) AS q",
         "SELECT COUNT(*) FROM r TABLESAMPLE 10%",
     ],
 )

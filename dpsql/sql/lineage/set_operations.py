@@ -48,7 +48,8 @@ def combined(
             query,
             hint="Aggregate each side on its own, then combine the results.",
         )
-    if {name for name, value in query.args.items() if value} - _PARTS:
+    parts = {name for name, value in query.args.items() if value}
+    if parts - _PARTS or ("by_name" in parts and not isinstance(query, exp.Union)):
         raise names.refuse(
             "this form of set operation is not available over private rows",
             "clause_not_allowed",
