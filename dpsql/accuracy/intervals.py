@@ -28,7 +28,7 @@ class Interval:
 
 _OF_ROWS = frozenset({MeasureKind.ROWS, MeasureKind.VALUES, MeasureKind.NUMBERS})
 _BEYOND = 0.75  # rows of a pair beyond a bound, as a part of the bound
-_BEYOND_OF_VALUES = 2.0  # distinct values of a group beyond a bound, likewise
+_BEYOND_OF_VALUES = 4.0  # distinct values of a group beyond a bound, likewise
 _DRIFT = 0.1  # of an average, in halves of the range of values, if all rows were cut
 _WORTH_IT = 1.1  # times the margin of noise alone
 

@@ -59,8 +59,8 @@ grows with the root of G, and what it leaves out is missing whole."""
 POWER_OF_NAMED: Final = 8
 """Of the base measure of groups, squared, where a part of all units may be cut: G ** -4."""
 
-POWER_OF_SHARED: Final = 5
-"""Of the base measure of distinct values, squared: N ** -2.5."""
+POWER_OF_SHARED: Final = 4
+"""Of the base measure of distinct values, squared: N ** -2."""
 
 BASE_OF_ZERO: Final = 32
 """The base measure of the rung 0, by that of 1: values of one sign have 0 for the other."""
