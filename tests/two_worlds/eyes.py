@@ -60,6 +60,7 @@ DECLARED: Final[dict[str, Primitive]] = {
             "histogram.PositiveCounts.select", "histogram.KnownDomain.select",
             "correlated_topk.CorrelatedTopK.select", "topk_laplace.LaplaceTopK.select",
             "topk_laplace.FixedThreshold.select", "set_union.SetUnion.select",
+            "greedy_union.GreedySetUnion.select",
             "cascade.Cascade.select", "selection.Selection.select",
         ),
         _COUNTS,
