@@ -59,7 +59,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "bounds_too_small": "Bounds so close to zero that computers tell the values apart no more.",
         "enum_order": "Values of an ENUM are compared by their order, which is not public.",
         "groups_not_public": "Public groups are asked for, of keys that have to be discovered.",
-        "several_rows": "A subquery that stands for one value has several rows of public tables.",
+        "several_rows": "A subquery that stands for one value has several rows, or columns.",
         "can_fail": "A function that could fail on a row, with arguments of these types: that it "
         "did would tell that there is such a row.",
         "clause_not_allowed": "A clause that picks private rows by looking at other people's.",

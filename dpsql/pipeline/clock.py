@@ -58,6 +58,10 @@ class ClockReading:
         """Tell whether the statement is the same at another moment."""
         return at == self.at or (self.daily and at.date() == self.at.date())
 
+    def beside(self, other: ClockReading) -> ClockReading:
+        """Return what is the same for as long as both are; they hold at one moment."""
+        return self if self.daily <= other.daily else other
+
     @property
     def explained(self) -> str:
         """What the statement takes the time for, and how long it is the same question."""

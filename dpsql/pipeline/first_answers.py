@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Final
 
@@ -37,7 +37,9 @@ _TYPICAL: Final = {
     "DOUBLE": 1.5,
     "FLOAT": 1.5,
     "DECIMAL": Decimal(1),
+    "TIMESTAMP WITH TIME ZONE": datetime(2000, 1, 1, tzinfo=UTC),
 } | dict.fromkeys(INTEGER_BITS, 1)
+_LEAVING_ONE: Final = ("where", "having", "qualify", "limit")
 _PLAIN: Final = {"VARCHAR", *INTEGER_BITS}  # whose literals are of their type
 
 
@@ -65,21 +67,33 @@ class FirstAnswer:
             + " What was released of it is kept: asked alone, it costs nothing." * self.released,
         )
 
+    @property
+    def has_constants(self) -> bool:
+        """True if constants can be written of the types of all columns."""
+        return all(column.type.kind in _TYPICAL for column in self.columns)
 
-def stand_in(number: int, text: str, columns: Sequence[Column]) -> FirstAnswer | None:
-    """Return one row to plan with in place of an answer; None for types without constants."""
-    kinds = [column.type.kind for column in columns]
-    if not all(kind in _TYPICAL for kind in kinds):
-        return None
-    row = tuple(_TYPICAL[kind] for kind in kinds)
+
+def stand_in(number: int, text: str, columns: Sequence[Column]) -> FirstAnswer:
+    """Return one row to plan with in place of an answer."""
+    row = tuple(_typical(column.type) for column in columns)
     return FirstAnswer(number, text, tuple(columns), (row,), released=True)
+
+
+def _typical(type_: SqlType) -> object:
+    """Return a value of a type; of decimals the least fraction, as some have no whole numbers."""
+    if type_.is_decimal:
+        return Decimal(1).scaleb(-type_.digits[1])
+    return _TYPICAL.get(type_.kind)
 
 
 def subquery_text(tree: exp.Query, number: int) -> str:
     """Write a subquery in short, as it stands in an explanation."""
     query = query_numbered(tree, number)
     assert query is not None, "it was query_numbered before"
-    text = display(query.unnest())
+    short = query.unnest().copy()
+    for select in short.find_all(exp.Select):
+        select.set("hint", None)  # its OPTIONS
+    text = display(short)
     return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"
 
 
@@ -137,11 +151,17 @@ def _place(query: exp.Query, answer: FirstAnswer) -> None:
     ) or outer.args.get("alias"):
         put(query.unnest() if isinstance(query, exp.Subquery) else query, _rows(answer))
     else:
-        put(outer, _value(answer))
+        put(outer, _value(query.unnest(), answer))
 
 
-def _value(answer: FirstAnswer) -> exp.Expr:
-    if len(answer.rows) > 1:
+def _value(query: exp.Expr, answer: FirstAnswer) -> exp.Expr:
+    if len(answer.columns) > 1:
+        raise QueryRefused(
+            f"the subquery {answer.text} stands for one value and has several columns",
+            code="several_rows",
+            hint="Select one column.",
+        )
+    if len(answer.rows) > 1 or (answer.released and _is_of_groups(query)):
         raise QueryRefused(
             f"the subquery {answer.text} stands for one value and has several rows",
             code="several_rows",
@@ -149,6 +169,11 @@ def _value(answer: FirstAnswer) -> exp.Expr:
         )
     value = answer.rows[0][0] if answer.rows else None
     return exp.Paren(this=_constant(value, answer.columns[0].type))
+
+
+def _is_of_groups(query: exp.Expr) -> bool:
+    """Tell whether a query has a row for each of some groups, and nothing that could leave one."""
+    return query.args.get("group") is not None and not any(map(query.args.get, _LEAVING_ONE))
 
 
 def _rows(answer: FirstAnswer) -> exp.Select:
@@ -183,6 +208,10 @@ def _constant(value: object, type_: SqlType) -> exp.Expr:
         words = {math.inf: "inf", -math.inf: "-inf"}
         text = "nan" if math.isnan(value) else words.get(value, repr(value))
         return _cast(exp.Literal.string(text), type_)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return _cast(exp.Literal.string(value.isoformat(sep=" ")), type_)
+    if isinstance(value, Decimal):  # of 38 digits behind the point, it has 39
+        return _cast(exp.Literal.string(f"{value:f}"), type_)
     found = literal_node(value)
     return found if type_.kind in _PLAIN and value is not None else _cast(found, type_)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -232,6 +232,13 @@ class Prepared:
         """Tell whether it is prepared for a moment: unless it asks the clock, for any."""
         return self.clock is None or self.clock.holds(at)
 
+    def beside(self, parts: Sequence[Prepared]) -> Prepared:
+        """Return a query that lasts no longer than those of its subqueries that were answered."""
+        clocks = [each.clock for each in (self, *parts) if each.clock is not None]
+        clock = reduce(ClockReading.beside, clocks) if clocks else None
+        passing = self.passing or any(part.passing for part in parts)
+        return replace(self, clock=clock, passing=passing)
+
     def within(self, share: float) -> str | None:
         """Say how near the answer comes to a maximum error for a share of its price.
 
@@ -242,6 +249,19 @@ class Prepared:
             return None
         found = [error_within(plan, share, self.terms.replan) for plan in asking]
         return None if not found or None in found else "; ".join(filter(None, found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """A question as it is planned, with stand-ins for the answers to its ``parts``.
+
+    These are over private rows, and are to be paid for first: without their answers the question is
+    ``refused``.
+    """
+
+    prepared: Prepared
+    parts: tuple[Question, ...] = ()
+    refused: QueryRefused | None = None
 
 
 def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
@@ -301,78 +321,58 @@ class Preparer:
         # Private rows are read in the engine's dialect; all is bound and examined on its twin.
         self.dialect: Dialect = dialect_of(self._engine.verdicts)
         self._twins = TWIN
-        self._remembered: dict[_Key, Prepared] = {}
+        self._remembered: dict[_Key, _Staged] = {}
 
     def prepare(self, question: Question) -> Prepared:
         """Prepare a query completely: paying and answering are all that is left.
 
-        Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``. Where a
-        subquery over private rows is to be paid for first, the refusal says so
-        (:func:`~dpsql.sql.expressions.first_answers.to_answer_first`).
+        Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``. One with
+        subqueries over private rows that are not answered yet is refused.
         """
-        with _placed(question.text):
-            return self._prepared(question)
+        staged = self._staged(question)
+        if staged.refused is not None and not staged.prepared.empty:
+            raise staged.refused.with_traceback(None)
+        return staged.prepared
 
     def with_stand_ins(self, question: Question) -> tuple[Prepared, tuple[Question, ...]]:
         """Prepare a query before its subqueries are answered, and list these.
 
         Some constants stand in place of their answers. Raises as :meth:`prepare`, for what no
-        subquery mends.
+        subquery mends. What has no rows needs no answers.
         """
-        first: list[Question] = []
-        while True:
-            try:
-                return self.prepare(question), tuple(first)
-            except QueryRefused as refused:
-                part = self._part(question, refused)
-                found, _ = self.with_stand_ins(part)
-                answer = stand_in(part.part or 0, self._text(part), found.shown)
-                if answer is None:
-                    raise
-                first.append(part)
-                question = replace(question, answers=(*question.answers, answer))
+        staged = self._staged(question)
+        parts = () if staged.prepared.empty else staged.parts
+        return staged.prepared, tuple(
+            replace(part, at=question.at, fresh=question.fresh) for part in parts
+        )
 
     def answer_of(self, part: Question, rows: Sequence[Row], *, released: bool) -> FirstAnswer:
         """Make the answer to a subquery the one that stands in its statement."""
-        columns = self.with_stand_ins(part)[0].shown
-        text = self._text(part)
+        columns, text = self._staged(part).prepared.shown, self._text(part)
         return FirstAnswer(part.part or 0, text, columns, tuple(rows), released=released)
-
-    def _part(self, question: Question, refused: QueryRefused) -> Question:
-        """Return the subquery to answer first as a question.
-
-        Raises the refusal where there is none, or where it is none by itself.
-        """
-        number = to_answer_first(refused)
-        given = {answer.number for answer in question.answers}
-        if number is None or number in given or len(given) >= _MOST_FIRST:
-            raise refused
-        part = replace(question, part=number, bounds=())
-        try:
-            self.with_stand_ins(part)
-        except (QueryRefused, UnknownName):
-            raise refused from None
-        return part
 
     def _text(self, part: Question) -> str:
         with understood():
             tree = self._whole(part, None)
             return subquery_text(tree, part.part or 0)
 
-    def _prepared(self, question: Question) -> Prepared:
+    def _staged(self, question: Question) -> _Staged:
+        """Plan a question, with constants in place of its subqueries; what is known is kept."""
         if not question.sound:
-            return self._planned(question, None)  # refused there, with a reason
+            return _Staged(self._planned(question, None))  # refused there, with a reason
         key, stages = question.key, self._stages(question)
-        prepared = self._remembered.pop(key, None)
-        if prepared is None or not prepared.holds(question.at):
-            prepared = self._with_public_answers(question, stages)
+        staged = self._remembered.pop(key, None)
+        if staged is None or not staged.prepared.holds(question.at):
+            with _placed(question.text):
+                staged = self._with_parts(question, stages)
+        prepared = staged.prepared
         if stages is not None:
             stages.sql(prepared.blocks, prepared.query.run)
         if len(question.text) <= _LONGEST and not prepared.passing:
-            self._remembered[key] = prepared
+            self._remembered[key] = staged
         if len(self._remembered) > _REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
-        return prepared
+        return staged
 
     def budget_of(self, parameters: Parameters) -> QueryBudget:
         """Return the budget that parameters give to a block, on the paying account."""
@@ -386,23 +386,54 @@ class Preparer:
         schema, hidden = self._engine.schema, bool(question.values)
         return self._trace.statement(question.text, schema, hidden=hidden)
 
-    def _with_public_answers(self, question: Question, stages: StatementTrace | None) -> Prepared:
-        """Plan a question, with the answers to its subqueries over public tables alone."""
+    def _with_parts(self, question: Question, stages: StatementTrace | None) -> _Staged:
+        """Plan a question, with constants in the places of subqueries that are answered first.
+
+        These are the answers of those over public tables, and stand-ins for the others'.
+        """
+        parts: list[Question] = []
+        beneath: list[Prepared] = []
+        first: QueryRefused | None = None
         while True:
             try:
-                return self._planned(question, stages)
+                prepared = self._planned(question, stages)
             except QueryRefused as refused:
-                part = self._part(question, refused)
-                try:
-                    prepared = self._prepared(part)
-                except QueryRefused:
-                    raise refused from None
-                if prepared.blocks:
+                part, found = self._part(question, refused)
+                if found.prepared.blocks:
+                    answer = stand_in(part.part or 0, self._text(part), found.prepared.shown)
+                    first = first or refused.with_traceback(None)
+                    parts.append(part)
+                else:
+                    rows = self._public_rows(found.prepared)
+                    answer = self.answer_of(part, rows, released=False)
+                if not answer.has_constants:
                     raise
-                rows = self._tails.runner.run(prepared.query, (), prepared.names)
-                found = rows.fetchall(len(prepared.shown))
-                answer = self.answer_of(part, found, released=False)
+                beneath.append(found.prepared)
                 question = replace(question, answers=(*question.answers, answer))
+            else:
+                return _Staged(prepared.beside(beneath), tuple(parts), first)
+
+    def _part(self, question: Question, refused: QueryRefused) -> tuple[Question, _Staged]:
+        """Return the subquery to answer first as a question, and how it is planned.
+
+        Raises the refusal where there is none, or where it is none by itself.
+        """
+        number = to_answer_first(refused)
+        given = {answer.number for answer in question.answers}
+        if number is None or number in given or len(given) >= _MOST_FIRST:
+            raise refused
+        part = replace(question, part=number, bounds=())
+        try:
+            return part, self._staged(part)
+        except (QueryRefused, UnknownName):
+            raise refused from None
+
+    def _public_rows(self, prepared: Prepared) -> Sequence[Row]:
+        """Compute the rows of a subquery over public tables alone."""
+        if prepared.empty:
+            return ()
+        answer = self._tails.runner.run(prepared.query, (), prepared.names)
+        return answer.fetchall(len(prepared.shown))
 
     def _planned(self, question: Question, stages: StatementTrace | None) -> Prepared:
         """Plan a question; only names and types for a text without rows (``WHERE false``)."""

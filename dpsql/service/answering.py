@@ -56,7 +56,7 @@ from dpsql.pipeline.trace import trace_from
 from dpsql.planner.advice import CameOut, advice
 from dpsql.planner.max_error import error_targets
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import Pooling
+from dpsql.policy.parameters import AnswerFrom, Pooling
 from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.results.caveats import Caveat, answered_first, clock_read, view_bounds
@@ -74,7 +74,6 @@ from dpsql.service.stored_releases import (
     StoredReleases,
     nothing_released,
 )
-from dpsql.sql.expressions.first_answers import to_answer_first
 from dpsql.syntax.placeholders import PlaceholderValues, literals
 
 if TYPE_CHECKING:
@@ -170,23 +169,20 @@ class Answerer:
         ``then`` is what the account must have beside, if it has to pay.
         """
         began = time.monotonic()
-        try:
-            prepared = self.preparer.prepare(question)
-        except QueryRefused as refused:
-            if to_answer_first(refused) is None:
-                raise
-            return self._after_first(question, then)
+        prepared, parts = self.preparer.with_stand_ins(question)
+        if parts:
+            return self._after_first(question, prepared, parts, then)
         if prepared.empty:
             return self._answered(prepared, self._columns_alone(prepared), began)
         if not prepared.blocks:
             return self._answered(prepared, self._present(prepared, (), FREE), began)
-        fresh, limit = question.fresh or prepared.fresh, self.kept.limit(prepared.max_age)
+        limit = self.kept.limit(prepared.max_age)
         asked = question, prepared
-        for form in self._forms(*asked):
-            stored = None if fresh else self._given(form[1], limit)
-            if stored is not None:
-                result = self.present_stored(form[1], form[0], stored, limit)
-                return self._answered(form[1], result, began)
+        kept = self._kept(*asked)
+        if kept is not None:
+            form, stored = kept
+            result = self.present_stored(form[1], form[0], stored, limit)
+            return self._answered(form[1], result, began)
         if prepared.only_released:
             return self._answered(prepared, self._rolled_up(*asked, limit), began)
         question, found, before = self._with_bounds_found(*asked, limit, then)
@@ -241,12 +237,35 @@ class Answerer:
             raise
         return self._answered(prepared, result, began)
 
-    def _after_first(self, question: Question, then: PrivacyLoss) -> Result:
+    def _kept(
+        self, question: Question, prepared: Prepared
+    ) -> tuple[tuple[Question, Prepared], StoredRelease] | None:
+        """Find the release that answers a question for nothing, and the form that it answers."""
+        if question.fresh or prepared.fresh:
+            return None
+        limit = self.kept.limit(prepared.max_age)
+        for form in self._forms(question, prepared):
+            stored = self._given(form[1], limit)
+            if stored is not None:
+                return form, stored
+        return None
+
+    def _after_first(
+        self,
+        question: Question,
+        planned: Prepared,
+        parts: Sequence[Question],
+        then: PrivacyLoss,
+    ) -> Result:
         """Answer a question whose subqueries are answered first, each with its own price.
 
-        The first is paid for where the account can pay for all.
+        The first is paid for where the account can pay for all. None is where a later one, or the
+        rest, may not be.
         """
-        planned, parts = self.preparer.with_stand_ins(question)
+        asked = (planned, *(self.preparer.with_stand_ins(part)[0] for part in parts))
+        if any(each.only_released for each in asked):
+            released = replace(question.parameters, answer_from=AnswerFrom.RELEASED)
+            parts = [replace(part, parameters=released) for part in parts]
         prices = [self._price(part) for part in parts]
         own, costs = planned.plan.reserved_with_estimates + then, []
         for place, planned_part in enumerate(parts):
@@ -260,8 +279,13 @@ class Answerer:
         return result
 
     def _price(self, question: Question) -> PrivacyLoss:
-        """Return the worst case of a question and of its subqueries answered first."""
+        """Return the worst case of a question and of its subqueries answered first.
+
+        What the account has a release of is free.
+        """
         prepared, parts = self.preparer.with_stand_ins(question)
+        if not parts and self._kept(question, prepared) is not None:
+            return ZERO
         return sum(map(self._price, parts), prepared.plan.reserved_with_estimates)
 
     def explain(self, question: Question) -> Explanation:
@@ -269,7 +293,7 @@ class Answerer:
         found = self._explanation(question)
         if not found.blocks:
             return found
-        if found.price_open:
+        if found.price_open and not found.answers_first:
             prepared = self.preparer.prepare(question)
             draws = (each.choice.loss for each in _open(prepared))
             least = sum(draws, self._with_least_bounds(question, prepared).plan.reserved)
@@ -280,14 +304,30 @@ class Answerer:
         whole = "the account's whole budget" if self._ledger is None else "what is left"
         return replace(found, taken=taken, taken_from=whole)
 
+    def _with_answers_kept(
+        self, question: Question
+    ) -> tuple[Question, Prepared, tuple[Question, ...]]:
+        """Put the first answers that the account holds in their places in a question.
+
+        Returns it as it is planned then, with the subqueries that are left.
+        """
+        prepared, parts = self.preparer.with_stand_ins(question)
+        if not parts or self._ledger is None:
+            return question, prepared, parts
+        part = replace(parts[0], answers=question.answers)
+        part, planned, beneath = self._with_answers_kept(part)
+        kept = None if beneath else self._kept(part, planned)
+        if kept is None:
+            return question, prepared, parts
+        form, stored = kept
+        rows = self.present_stored(form[1], form[0], stored).fetchall()
+        answer = self.preparer.answer_of(part, rows, released=True)
+        return self._with_answers_kept(replace(question, answers=(*question.answers, answer)))
+
     def _explanation(self, question: Question) -> Explanation:
         """Explain the plan, and whether the ledger has a release of it to give again."""
-        try:
-            prepared = self.preparer.prepare(question)
-        except QueryRefused as refused:
-            if to_answer_first(refused) is None:
-                raise
-            prepared, parts = self.preparer.with_stand_ins(question)
+        question, prepared, parts = self._with_answers_kept(question)
+        if parts:
             return self._explained(prepared).after([self._explanation(part) for part in parts])
         if self._ledger is None or not prepared.blocks:
             return self._explained(prepared)

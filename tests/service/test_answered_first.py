@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -13,6 +14,7 @@ from helpers.support import ANALYST, FILL, TABLES, connect, policy, world_file
 
 import dpsql
 from dpsql.errors import BudgetExceeded
+from dpsql.pipeline.prepare import Prepared, Preparer
 from dpsql.policy.model import AccountPolicy
 from dpsql.results.caveats import CaveatKind
 
@@ -39,6 +41,16 @@ PUBLIC = [
     "SELECT large, COUNT(*) FROM visits JOIN (SELECT size > 30 AS large, MAX(k) AS k FROM shops GROUP BY 1) t USING (k) GROUP BY large ORDER BY large",
     "SELECT COUNT(*) FROM visits v LEFT JOIN (SELECT k, name FROM shops ORDER BY size LIMIT 3) t ON t.k = v.k WHERE t.name IS NULL",
     "SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1 FROM shops GROUP BY size HAVING size > 40)",
+    "SELECT COUNT(*) FROM visits WHERE n > (SELECT n FROM visits WHERE false)",
+    "SELECT COUNT(*) FROM visits JOIN (SELECT k, COUNT(*) AS c FROM visits GROUP BY k LIMIT 0) t USING (k)",
+    "SELECT COUNT(*) FROM visits WHERE k NOT IN (SELECT k FROM visits GROUP BY k LIMIT 0)",
+    "SELECT COUNT(*) FROM visits WHERE k NOT IN (SELECT k FROM shops UNION ALL SELECT NULL ORDER BY k LIMIT 3)",
+    "SELECT COUNT(*) FROM visits WHERE x > (SELECT 0.12345678901234567890123456789012345678::DECIMAL(38,38))",
+    "SELECT COUNT(*) FROM visits WHERE big < (SELECT SUM(size) FROM shops)",
+    "SELECT COUNT(*) FROM visits WHERE x < (SELECT 'nan'::DOUBLE) AND wide < (SELECT 'inf'::DOUBLE) AND x > (SELECT '-inf'::FLOAT)",
+    "SELECT COUNT(*) FROM visits WHERE s > (SELECT 's''1\"; --' || chr(0)) AND flag = (SELECT true)",
+    "SELECT COUNT(*) FROM visits WHERE d < (SELECT DATE '12024-01-01') AND d > (SELECT DATE '0044-03-15 (BC)')",
+    "SELECT COUNT(*) FROM visits WHERE ts > (SELECT TIMESTAMPTZ '2024-01-07 03:00:00+02')",
 ]
 
 
@@ -127,6 +139,18 @@ def test_a_refused_statement_has_no_subquery_answered(tmp_path: Path) -> None:
             ),
             ("SELECT COUNT(*) FROM visits WHERE k = (SELECT k FROM shops)", "several_rows"),
             ("SELECT COUNT(*) FROM visits WHERE s = (SELECT AVG(n) FROM visits)", "text_compared"),
+            (
+                "SELECT COUNT(*) FROM visits WHERE n > (SELECT AVG(n), 1 FROM visits)",
+                "several_rows",
+            ),
+            (
+                "SELECT COUNT(*) FROM visits WHERE n > (SELECT AVG(n) FROM visits GROUP BY k)",
+                "several_rows",
+            ),
+            (
+                "SELECT COUNT(*) FROM visits WHERE s = (SELECT 's1'::BLOB)",
+                "subquery_over_private_rows",
+            ),
         ):
             with fails_with(code):
                 con.sql(sql)
@@ -145,6 +169,70 @@ def test_too_many_rows_are_refused_and_what_was_released_is_kept(
             con.sql(
                 "SELECT COUNT(*) FROM visits JOIN (SELECT a.k, a.size FROM shops a, shops b, shops c, shops d LIMIT 300) t USING (k)"
             )
+
+
+def test_what_has_no_rows_pays_for_no_subquery(tmp_path: Path) -> None:
+    asked = "SELECT COUNT(*) AS c FROM visits WHERE n > (SELECT AVG(n) FROM visits)"
+    with connect(tmp_path) as con:
+        for sql in (f"{asked} LIMIT 0", f"SELECT * FROM ({asked}) WHERE 1 = 0"):
+            assert not con.explain(sql).blocks
+            answer = con.sql(sql)
+            assert (answer.columns, answer.fetchall()) == (["c"], [])
+        assert con.budget().queries == 0
+
+
+def test_what_is_released_only_pays_for_no_subquery(tmp_path: Path) -> None:
+    only = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (answer_from = released)"
+    with connect(tmp_path) as con:
+        for sql in (
+            f"{only} COUNT(*) FROM visits WHERE n > (SELECT AVG(n) FROM visits)",
+            f"SELECT COUNT(*) FROM visits WHERE n > (SELECT AVG(n) FROM visits) AND n > ({only} AVG(x) FROM visits)",
+        ):
+            with fails_with("nothing_released"):
+                con.sql(sql)
+        assert con.budget().queries == 0
+
+
+def test_what_was_answered_is_free_and_told_so(tmp_path: Path) -> None:
+    sql = "SELECT COUNT(*) FROM visits WHERE n > (SELECT AVG(n) FROM visits WHERE x > (SELECT AVG(x) FROM visits))"
+    with connect(tmp_path) as con:
+        assert con.explain(sql).answered is None
+        con.sql(sql)
+        told = con.explain(sql)
+        assert told.answered is not None
+        assert told.answers_first == 0
+
+
+def test_subqueries_in_subqueries_are_planned_once_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned, plan = [], Preparer._planned
+
+    def counted(*arguments: Any) -> Prepared:
+        planned.append(arguments)
+        return plan(*arguments)
+
+    monkeypatch.setattr(Preparer, "_planned", counted)
+    sql = "SELECT AVG(n) FROM visits"
+    for _ in range(6):
+        sql = f"SELECT AVG(n) FROM visits WHERE n > ({sql})"
+    with connect(tmp_path) as con:
+        assert len(con.explain(sql).blocks) == 7
+    assert len(planned) <= 2 * 7
+
+
+def test_today_in_a_public_subquery_is_another_day_tomorrow(tmp_path: Path) -> None:
+    sql = "SELECT COUNT(*) FROM visits WHERE d < (SELECT MAX(CURRENT_DATE) FROM shops)"
+    with connect(tmp_path) as con:
+        assert "today is" in con.explain(sql).clock
+
+
+def test_a_subquery_has_options_of_its_own(tmp_path: Path) -> None:
+    cheap = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5) AVG(n) FROM visits"
+    with connect(tmp_path) as con:
+        told = con.explain(f"SELECT COUNT(*) FROM visits WHERE n > ({cheap})")
+        alone = [con.explain(cheap), con.explain("SELECT COUNT(*) FROM visits")]
+        assert told.reserved.rho == pytest.approx(sum(each.reserved.rho for each in alone))
 
 
 def test_a_view_is_made_of_no_first_answers(tmp_path: Path) -> None:
