@@ -233,7 +233,7 @@ class Prepared:
         return self.clock is None or self.clock.holds(at)
 
     def beside(self, parts: Sequence[Prepared]) -> Prepared:
-        """Return a query that lasts no longer than those of its subqueries that were answered."""
+        """Return a query that is remembered no longer than its answered subqueries."""
         clocks = [each.clock for each in (self, *parts) if each.clock is not None]
         clock = reduce(ClockReading.beside, clocks) if clocks else None
         passing = self.passing or any(part.passing for part in parts)

@@ -240,7 +240,7 @@ class Answerer:
     def _kept(
         self, question: Question, prepared: Prepared
     ) -> tuple[tuple[Question, Prepared], StoredRelease] | None:
-        """Find the release that answers a question for nothing, and the form that it answers."""
+        """Find the stored release of a question, with the form of the question that has it."""
         if question.fresh or prepared.fresh:
             return None
         limit = self.kept.limit(prepared.max_age)
