@@ -135,6 +135,8 @@ ROWS = (
     "(SELECT uid, count(*) FILTER (WHERE NOT (k > 1 AND CAST(s AS INT) > 1)) AS k, min(s) FILTER (WHERE n > 0) AS v FROM visits GROUP BY uid)",
     "(SELECT uid, sum(n) FILTER (WHERE k < 2) AS k, CAST(count_if(n % k = 1) AS VARCHAR) AS v FROM visits GROUP BY uid HAVING max(n) FILTER (WHERE k > 0) > 0)",
     "(SELECT uid, k, s AS v FROM visits UNION ALL SELECT uid, age, city FROM people)",
+    "(SELECT uid, k, s AS v FROM visits UNION ALL BY NAME SELECT city AS v, uid, age AS k FROM people)",
+    "(SELECT * EXCLUDE (n), s AS v FROM visits)",
     "(SELECT uid, k, s AS v FROM visits UNION SELECT uid, age, city FROM people)",
     "(SELECT uid, k, 'e' AS v FROM visits EXCEPT SELECT uid, k, 'e' FROM orders)",
     "(SELECT uid, k, 'e' AS v FROM visits EXCEPT ALL SELECT uid, k, 'e' FROM logins)",
