@@ -92,6 +92,7 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
         if not call.startswith("extract")
     },
     **{f"date_trunc('{part}', a)": MOMENTS for part in _PARTS},
+    "time_bucket(INTERVAL 15 MINUTE, a)": MOMENTS,
     **{f"date_diff('{part}', a, b)": MOMENTS for part in _PARTS},
     **{f"a {sign} INTERVAL 1 {part}": MOMENTS for sign in "+-" for part in _PARTS},
     **{f"CAST(a AS {type_})": ALL for type_ in (*_CASTS, *_CASTS_AFTER)},
