@@ -27,17 +27,18 @@ _BARE: Final = _UNITS | _FROM_MONDAY | {"WEEK"}
 _TWO, _THREE = 2, 3
 
 _WEEKS: Final = (
-    "Write 'week' in quotes and first, date_trunc('week', d): it begins on Monday. Without quotes "
-    "systems begin it on other days; ISOWEEK begins on Monday in all of them."
+    "'week' is that from Monday; without quotes systems begin it on other days, but for ISOWEEK."
 )
+_TRUNCATED: Final = f"Write the unit first and in quotes, date_trunc('month', d): {_WEEKS}"
+_DIFFERENCE: Final = f"Write the unit first and in quotes, date_diff('day', a, b): {_WEEKS}"
 _MOVED: Final = "Write d + INTERVAL 1 DAY, with a whole number."
 _WHOLE_UNITS: Final = (
     "Systems count whole days or midnights between: date_diff('day', a, b) counts midnights."
 )
 _SPREAD: Final = "Write STDDEV for the deviation of a sample, STDDEV_POP for that of all rows."
 INSTEAD: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _WEEKS),
-    **dict.fromkeys(("datediff", "date_diff"), f"{_WEEKS.replace('_trunc', '_diff')}"),
+    **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _TRUNCATED),
+    **dict.fromkeys(("datediff", "date_diff"), _DIFFERENCE),
     **dict.fromkeys(("dateadd", "date_add", "date_sub", "timestampadd"), _MOVED),
     **dict.fromkeys(("timestamp_add", "timestamp_sub", "datetime_add", "datetime_sub"), _MOVED),
     **dict.fromkeys(("timestampdiff", "timestamp_diff", "datetime_diff"), _WHOLE_UNITS),

@@ -80,8 +80,8 @@ def test_columns_may_have_the_names_of_units(asked: str, read: str) -> None:
     [
         ("DATE_TRUNC(d, WEEK) = d", "'week'"),
         ("DATETRUNC(week, d) = d", "'week'"),
-        ("DATE_TRUNC(day, MONTH) = d", "date_trunc('week', d)"),
-        ("DATEDIFF(week, d, ts) = 1", "date_diff('week', d)"),
+        ("DATE_TRUNC(day, MONTH) = d", "date_trunc('month', d)"),
+        ("DATEDIFF(week, d, ts) = 1", "date_diff('day', a, b)"),
         ("TIMESTAMP_DIFF(ts, ts, DAY) = 1", "midnights"),
         ("TIMESTAMPDIFF(DAY, ts, ts) = 1", "midnights"),
         ("DATEADD(day, k, d) = d", "INTERVAL 1 DAY"),
