@@ -78,8 +78,16 @@ class AggregateKind(Enum):
     QUANTILE = AggregateSpec(
         "quantile",
         "quantile",
-        ("MEDIAN", "QUANTILE_CONT", "QUANTILE_DISC"),
-        (exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile),
+        ("MEDIAN", "QUANTILE_CONT", "QUANTILE_DISC", "MIN", "MAX"),
+        (
+            exp.Median,
+            exp.PercentileCont,
+            exp.PercentileDisc,
+            exp.Quantile,
+            exp.ApproxQuantile,
+            exp.Min,
+            exp.Max,
+        ),
     )
 
     @property
@@ -285,11 +293,16 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The value below which a ``fraction`` of a group's rows lie. ``whole`` ones are integers."""
+    """The value below which a ``fraction`` of a group's rows lie. ``whole`` ones are integers.
+
+    An ``extreme`` is MIN or MAX: so few rows from the end, where the fraction is 0 or 1, that it
+    lies within the data as a rule.
+    """
 
     ranked: Ranked
     fraction: Fraction
     whole: bool
+    extreme: bool = False
 
 
 @dataclass(frozen=True, slots=True)

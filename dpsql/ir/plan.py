@@ -87,7 +87,8 @@ class ColumnFigure:
     depends on the released count. ``noise_scale`` is then that of the centred sum. ``resolution``
     is set for quantiles, which lie on a grid of such steps, or of such a share of the value if it
     is ``relative``: their ``noise_scale`` and ``margin95`` are in ranks, and the latter bounds how
-    many rows a quantile can be off, whatever the data.
+    many rows a quantile can be off, whatever the data. ``beyond`` is how many rows are meant to lie
+    beyond the value of a MIN or MAX; None for all else.
     ``together95`` is ``margin95`` after the answer is pooled with earlier releases, for
     groups that all of these have; None where there are none. ``follows95`` is half the width of
     its interval where it is rolled up from an earlier release; None where it follows from none.
@@ -102,6 +103,7 @@ class ColumnFigure:
     together95: float | None = None
     follows95: float | None = None
     relative: bool = False
+    beyond: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,12 @@ from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Scratch
 from dpsql.ir.measures import Quantile, Ranked
-from dpsql.ir.plan import BlockPlan, Bounding, ColumnFigure, ReleaseNoise
+from dpsql.ir.plan import BlockPlan, Bounding, ColumnFigure, NoisyQuantile, ReleaseNoise
 from dpsql.kinds.base import FEW, GROUPS, BlockReading
 from dpsql.kinds.groups import ExactGroups, GroupsKind, groups_stored
 from dpsql.kinds.released import NumericArray
 from dpsql.privacy.mechanisms.additive import Steps
-from dpsql.privacy.mechanisms.quantiles import Histograms
+from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile, Histograms
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.expressions.totality import total_sql
@@ -49,14 +49,19 @@ class ExactQuantiles(ExactGroups):
     def beside(
         self, plan: BlockPlan, ids: NDArray[np.int64], source: EntropySource
     ) -> dict[str, NumericArray]:
-        """Draw a point for each quantile and group; those of the same values are put in order."""
+        """Draw a point for each quantile and group; those that are sorted together are in order."""
         drawn: dict[Quantile, NDArray[np.int64]] = {}
         for ranked in _asked(plan):
             counted = self.histograms(ranked, ids)
-            alike = [noisy for noisy in plan.quantiles if noisy.quantile.ranked == ranked]
-            alike.sort(key=lambda noisy: noisy.quantile.fraction)
-            points = np.sort([noisy.mechanism.draw(counted, source) for noisy in alike], axis=0)
-            drawn |= {noisy.quantile: row for noisy, row in zip(alike, points, strict=True)}
+            drawn |= {
+                noisy.quantile: noisy.mechanism.draw(counted, source)
+                for noisy in plan.quantiles
+                if noisy.quantile.ranked == ranked
+            }
+        for quantile in plan.block.quantiles:
+            alike = [noisy.quantile for noisy in _sorted_with(plan, quantile)]
+            points = np.sort([drawn[one] for one in alike], axis=0)
+            drawn |= dict(zip(alike, points, strict=True))
         return {
             plan.block.aggregate_column(index): _value(
                 aggregate.quantile, drawn[aggregate.quantile]
@@ -108,10 +113,25 @@ class QuantilesKind(GroupsKind):
         sizes = [
             f"{text} is within ± {self._rank_margin(quantile, confidence):,} rows"
             for quantile, text in texts.items()
+            if not quantile.extreme
         ]
-        yield (
-            f"At least {level(confidence)} of the time {enumerated(sizes)} of the rank asked for "
-            "(after bounding)."
+        if sizes:
+            yield (
+                f"At least {level(confidence)} of the time {enumerated(sizes)} of the rank asked "
+                "for (after bounding)."
+            )
+        for quantile, text in texts.items():
+            if quantile.extreme:
+                yield self._of_extreme(quantile, text, confidence)
+
+    def _of_extreme(self, quantile: Quantile, text: str, confidence: float) -> str:
+        """Say where the value of MIN or MAX lies: it is no row's, and no end of the data."""
+        margin, beyond = self._rank_margin(quantile, confidence), self._mechanism(quantile).beyond
+        end = "larg" if quantile.fraction == 1 else "small"
+        return (
+            f"{text} is a value near the {end}est: in groups of {2 * beyond:,} rows or more about "
+            f"{beyond:,} rows are {end}er, ± {margin:,} at least {level(confidence)} of the time "
+            "(after bounding); in fewer rows it is near the middle."
         )
 
     def figure(self, index: int) -> ColumnFigure:
@@ -119,8 +139,7 @@ class QuantilesKind(GroupsKind):
         aggregate = self.plan.block.aggregates[index]
         if aggregate.quantile is None:
             return super().figure(index)
-        drawn = (q.mechanism for q in self.plan.quantiles if q.quantile == aggregate.quantile)
-        mechanism, ranked = next(drawn), aggregate.quantile.ranked
+        mechanism, ranked = self._mechanism(aggregate.quantile), aggregate.quantile.ranked
         return ColumnFigure(
             aggregate=aggregate.text,
             noise=mechanism.name,
@@ -129,6 +148,7 @@ class QuantilesKind(GroupsKind):
             margin95=mechanism.margin(0.95),
             resolution=ranked.lattice.quantum if ranked.bits is None else 2.0**-ranked.bits,
             relative=ranked.bits is not None,
+            beyond=mechanism.beyond or None,
         )
 
     def widest_margin(self, index: int, confidence: float) -> float | None:
@@ -140,13 +160,15 @@ class QuantilesKind(GroupsKind):
     def _rank_margin(self, quantile: Quantile, confidence: float) -> int:
         """Return a distance in ranks.
 
-        Quantiles of the same values are put in order, which keeps all of them within the largest of
-        their margins if they were within their own.
+        Quantiles are put in the order of their targets, which keeps all of them within the largest
+        of their margins if they were within their own.
         """
-        quantiles = self.plan.quantiles
-        alike = [q.mechanism for q in quantiles if q.quantile.ranked == quantile.ranked]
+        alike = [noisy.mechanism for noisy in _sorted_with(self.plan, quantile)]
         each = 1 - (1 - confidence) / len(alike)
         return math.ceil(max(mechanism.margin(each) for mechanism in alike))
+
+    def _mechanism(self, quantile: Quantile) -> ExponentialQuantile:
+        return next(q.mechanism for q in self.plan.quantiles if q.quantile == quantile)
 
     def published(self, released: int, *, alone: bool) -> ReleaseNoise | None:
         """Return None: their error has no variance that is known."""
@@ -166,6 +188,20 @@ class QuantilesKind(GroupsKind):
 def _asked(plan: BlockPlan) -> list[Ranked]:
     """List the values that quantiles are asked of, each once."""
     return list(dict.fromkeys(noisy.quantile.ranked for noisy in plan.quantiles))
+
+
+def _sorted_with(plan: BlockPlan, quantile: Quantile) -> list[NoisyQuantile]:
+    """List the quantiles whose answers are sorted with one of them, by rising targets.
+
+    They are of the same values. Which is the higher target, that of MAX or of a high quantile,
+    depends on the number of rows: extremes are sorted among themselves.
+    """
+    alike = [
+        noisy
+        for noisy in plan.quantiles
+        if noisy.quantile.ranked == quantile.ranked and noisy.quantile.extreme == quantile.extreme
+    ]
+    return sorted(alike, key=lambda noisy: noisy.quantile.fraction)
 
 
 def _value(quantile: Quantile, points: NDArray[np.int64]) -> NumericArray:

@@ -125,6 +125,7 @@ def _priced(
         rows=block.parameters.rows_limit,
         groups=groups,
         size=quantile.ranked.points,
+        extreme=quantile.extreme,
     )
     composed = build(PrivacyLoss(budget.held_back * part, gaussian=budget.gaussian))
     if not (budget.basic and budget.share == 0.0):

@@ -291,7 +291,8 @@ def _margin(column: ColumnFigure) -> str:
         return f"± {significant(column.margin95)}"
     size = f"{column.resolution:.1%} of the value" if column.relative else ""
     steps = size or significant(column.resolution)
-    return f"± {significant(column.margin95)} ranks, in steps of {steps}"
+    target = "" if column.beyond is None else f"{column.beyond:,} rows from the end, "
+    return f"{target}± {significant(column.margin95)} ranks, in steps of {steps}"
 
 
 def _rate_table(block: BlockExplanation) -> Table:

@@ -76,7 +76,7 @@ def _is_bound(node: exp.Expr) -> bool:
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _AS_WRITTEN = ("TO_CHAR",)  # the parser makes a cast of it
 # Read like other functions: parsers of their own would drop the bounds among their arguments.
-_QUANTILES = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
+_RANKED = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "MIN", "MAX")
 
 
 _ANONYMIZED: Final[Mapping[str, tuple[type[exp.AggFunc], str]]] = {
@@ -137,7 +137,7 @@ class PrivateDuckDB(DuckDB):
             **{
                 name: parse
                 for name, parse in DuckDBParser.FUNCTION_PARSERS.items()
-                if name not in _QUANTILES
+                if name not in _RANKED
             },
             **{name: partial(_parse_anonymized, word=name) for name in _ANONYMIZED},
         }

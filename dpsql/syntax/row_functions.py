@@ -112,7 +112,6 @@ _ROW_FUNCTIONS: Final = (
         reads="this delimiter part_index",
         constant=True,
     ),
-    RowFunction("bit_length", (exp.BitLength,), TEXTS, BIGINT),
     RowFunction("md5", (exp.MD5,), TEXTS, VARCHAR),
     RowFunction("sha256", (exp.SHA2,), TEXTS, VARCHAR),
     RowFunction("epoch", (exp.TimeToUnix,), MOMENTS, DOUBLE, parts=("epoch",)),

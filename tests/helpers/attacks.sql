@@ -127,8 +127,12 @@ join_kind: select * from shops positional join visits
 set_operation_mixed: with recursive r as (select k from visits union all select k from r) select * from r
 
 -- aggregates that show single values are not available
-aggregate_not_supported: select max(k) from visits
-aggregate_not_supported: select min(x) from visits
+answers: select max(k) from visits
+answers: select min(x) from visits
+aggregate_not_supported: select max(x, 2) from visits
+not_numeric: select max(s) from visits
+not_numeric: select min(d) from visits
+aggregate_not_supported: select max(distinct x) from visits
 aggregate_not_supported: select any_value(s) from visits
 aggregate_not_supported: select first(s) from visits
 aggregate_not_supported: select mode(s) from visits

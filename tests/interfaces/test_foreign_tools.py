@@ -172,7 +172,7 @@ ASKED: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "rows": (lambda ibis, t: t.head(5), "raw_rows"),
-    "the largest": (lambda ibis, t: t.agg(most=t.n.max()), "aggregate_not_supported"),
+    "any value": (lambda ibis, t: t.agg(some=t.n.arbitrary()), "aggregate_not_supported"),
     "a sketch": (lambda ibis, t: t.agg(n=t.Uid.approx_nunique()), "aggregate_not_supported"),
     "bins of the data": (
         lambda ibis, t: t.group_by(b=t.n.histogram(nbins=3)).agg(n=t.count()),

@@ -195,7 +195,7 @@ def test_a_policy_may_ask_for_an_error_by_default(tmp_path: Path) -> None:
         ("SELECT COUNT(*, max_error => (0, 5)) FROM visits", "parameter_not_number", None),
         ("SELECT COUNT(*, max_errors => 5) FROM visits", None, None),
         ("SELECT COUNT(*, max_error => 5, max_error => 6) FROM visits", "bad_bounds", None),
-        ("SELECT MAX(x, max_error => 5) FROM visits", "aggregate_not_supported", None),
+        ("SELECT MAX(x, max_error => 5) FROM visits", "error_not_public", None),
         (
             "SELECT SUM(n, max_error => 5) FROM (SELECT COUNT(*) AS n FROM visits GROUP BY k)",
             "bounds_not_private",

@@ -29,7 +29,6 @@ import dpsql
 from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.core.sql import sql
 from dpsql.engines.duckdb.dialect import DUCKDB
-from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.quantiles import point_sql
 from dpsql.planner import plan_block
@@ -81,6 +80,9 @@ SPELLINGS = {
     "percentile_cont(0.5) WITHIN GROUP (ORDER BY i) FILTER (WHERE a > 1)": (Fraction(1, 2), False),
     "median(free, contribution_bounds_per_row => (0, 10))": (Fraction(1, 2), False),
     "median(i * 2 + x)": (Fraction(1, 2), False),
+    "max(i)": (Fraction(1), True),
+    "MIN(x)": (Fraction(0), False),
+    "max(i) FILTER (WHERE a > 1)": (Fraction(1), True),
 }
 
 
@@ -129,8 +131,11 @@ def test_other_fractions_and_other_bounds_are_other_statements() -> None:
         ("median(a > 1)", "not_numeric"),
         ("median(free)", "unbounded_sum"),
         ("median(x, contribution_bounds_per_group => (0, 3))", "bounds_do_not_apply"),
-        ("max(i)", "aggregate_not_supported"),
-        ("min(x)", "aggregate_not_supported"),
+        ("max(i, 2)", "aggregate_not_supported"),
+        ("max(DISTINCT i)", "aggregate_not_supported"),
+        ("min(s)", "not_numeric"),
+        ("max(x, contribution_bounds_per_group => (0, 3))", "bounds_do_not_apply"),
+        ("max(x, max_error => 3)", "error_not_public"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_with_a_reason(expression: str, code: str) -> None:
@@ -139,11 +144,12 @@ def test_what_cannot_be_answered_is_refused_with_a_reason(expression: str, code:
     assert refused.value.hint or code != "aggregate_not_supported"
 
 
-@pytest.mark.parametrize("extreme", ["min", "max"])
-def test_extremes_point_to_quantiles(extreme: str) -> None:
-    with pytest.raises(QueryRefused) as refused:
-        prepared(f"SELECT {extreme}(i) FROM r")
-    assert "QUANTILE(x, 0.99)" in (refused.value.hint or "")
+def test_extremes_are_no_quantiles_of_the_same_fraction() -> None:
+    texts = ["max(i)", "quantile(i, 1)", "min(i)", "quantile(i, 0)"]
+    block = prepared(f"SELECT {', '.join(texts)} FROM r").query.blocks[0]
+    asked = [(int(q.fraction), q.extreme) for q in block.quantiles]
+    assert asked == [(1, True), (1, False), (0, True), (0, False)]
+    assert len({prepared(f"SELECT {text} AS m FROM r").fingerprint for text in texts}) == 4
 
 
 def test_a_quantile_is_no_score_for_the_largest_groups() -> None:
@@ -210,6 +216,7 @@ VALUES = (
     "median(x) FILTER (WHERE a > 0)",
     "median(CAST(s AS INT), contribution_bounds_per_row => (0, 9))",
     "median(i * i)",
+    "max(i)",
 )
 rows_of_units = st.lists(
     st.tuples(
@@ -465,6 +472,36 @@ def plain(fill: str, sql: str) -> list[Row]:
         connection.execute(f"CREATE TABLE r ({', '.join(f'{n} {t}' for n, t in COLUMNS)})")
         connection.execute(f"INSERT INTO r {fill}")
         return connection.execute(sql).fetchall()
+
+
+@pytest.mark.usefixtures("exact")
+def test_extremes_are_values_near_the_ends_of_their_group(connect: Connect) -> None:
+    """Without noise one row is meant to lie beyond, which is the end itself if two rows have it."""
+    connection = connect(SPREAD, max_rows_contributed=3000)
+    asked = "a, min(i), max(i), max(i) FILTER (WHERE i < 4)"
+    found = connection.sql(f"SELECT {asked} FROM r GROUP BY a ORDER BY a").fetchall()
+    assert found == plain(SPREAD, f"SELECT {asked} FROM r GROUP BY a ORDER BY a")
+    ((low, high),) = connection.sql("SELECT min(x), max(x) FROM r").fetchall()
+    lows = [x for (x,) in plain(SPREAD, "SELECT x FROM r ORDER BY x LIMIT 2")]
+    highs = [x for (x,) in plain(SPREAD, "SELECT x FROM r ORDER BY x DESC LIMIT 2")]
+    assert lows[0] - 1e-3 <= low <= lows[1] + 1e-3
+    assert highs[1] - 1e-3 <= high <= highs[0] + 1e-3
+
+
+def test_an_answer_and_its_plan_say_how_many_rows_lie_beyond_an_extreme(connect: Connect) -> None:
+    connection, sql = connect(SPREAD, max_rows_contributed=1), "SELECT max(i) AS m FROM r"
+    (column,) = connection.explain(sql).blocks[0].columns
+    beyond = present(column.beyond)
+    assert f"{beyond} rows from the end, ±" in str(connection.explain(sql))
+    words = connection.sql(sql).summary()
+    assert f"of {2 * beyond} rows or more about {beyond} rows are larger" in words
+
+
+def test_the_smallest_is_never_above_the_largest(connect: Connect) -> None:
+    connection = connect(UNEVEN, epsilon=0.01)
+    for _ in range(20):
+        ((high, low),) = connection.sql("SELECT max(x), min(x) FROM r").fetchall()
+        assert low <= high
 
 
 @pytest.mark.usefixtures("exact")

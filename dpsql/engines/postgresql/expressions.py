@@ -331,8 +331,6 @@ def _extracted(text: Sql, pattern: str, group: int) -> Sql:
 
 def _substituted(text: Sql, pattern: str, put: str, flags: str) -> Sql:
     _certain(pattern)
-    if "\\" in put:
-        raise _REFUSED("regexp_replace with groups", "they were never compared there")
 
     def replaced(value: Sql) -> Sql:
         most = _LONGEST_TEXT // max(1, len(put.encode()))

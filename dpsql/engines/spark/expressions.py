@@ -280,8 +280,6 @@ def _searched(pattern: str) -> Sql:
 def _substituted(text: Sql, pattern: str, put: str, flags: str) -> Sql:
     if flags != "g":
         raise SPARK_REFUSED("regexp_replace of the first match", "all are replaced there")
-    if "\\" in put:
-        raise SPARK_REFUSED("regexp_replace with groups", "they were never compared there")
     escaped = put.replace("$", "\\$")
     return sql("regexp_replace({}, {}, {})", text, _searched(pattern), literal(escaped))
 

@@ -155,7 +155,7 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
         ),
         WeightGrid: worded("weights", "steps, coarsening"),
         Ranked: worded("ranked", "argument: of, lattice, bits: kept bits", optional="bits"),
-        Quantile: worded("quantile", "ranked, fraction, whole"),
+        Quantile: worded("quantile", "ranked, fraction, whole, extreme", optional="extreme"),
         Aggregate: worded("aggregate", "kind, measures, quantile", left_out="text"),
         # Rows.
         Table: worded("table", "name, columns, is_view: view, unreadable, left_out: left out"),
@@ -198,7 +198,9 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
         EllipticGaussian: worded("elliptic gaussian", "sigma, shared, fineness, sensitivity, of"),
         **{entry.kind: _by_its_word(entry.kind) for entry in (*ENTRIES, *CASCADES.values())},
         Weights: worded("kept weights", "groups, kept"),
-        ExponentialQuantile: worded("exponential quantile", "fraction, rate, rows, size"),
+        ExponentialQuantile: worded(
+            "exponential quantile", "fraction, rate, rows, size, extreme", optional="extreme"
+        ),
         Ladder: worded("ladder", "first, rungs, grain"),
     }
 )

@@ -23,9 +23,12 @@ from dpsql.privacy.sampling.lattice import uniform_below
 from dpsql.privacy.sampling.numeric import checked_positive, rounded_up
 from dpsql.privacy.sampling.uniform import uniform_integers
 
+_MOST_ROWS = 2**53
 MAX_DENOMINATOR = 10**6
 """Fractions are those of decimals with at most six places, so that scaled ranks fit int64."""
 
+_EXTREME = 0.95
+"""How sure a largest value is to lie no further out than the data, nor far within it."""
 _STRIPS = 40  # bits of the resolution that proposals are drawn with
 _SLACK = 2.0**-36  # relative error ascribed to float64 weights; the real one is below 2**-40
 _BATCH = 2**20  # stretches of the grid at a time
@@ -75,11 +78,20 @@ class ExponentialQuantile(Priced[int]):
     sides, take the row in parts.) For f = 0 no rank is too low and for f = 1 none too high, and the
     changes are at most 1 apart. ``rows`` rows move them at most ``rows`` times as far apart.
 
+    An ``extreme`` has its target :attr:`beyond` ranks from the end that the fraction, 0 or 1,
+    names, or in the middle of the rows where that is nearer. Its rank from below moves by t with a
+    further row, t from 0 to 1 (take the row in parts, so that it moves evenly). The above holds
+    with t for f: the largest change is at most 2 max(t, 1 - t), so at most 2, above the smallest.
+
     Guarantee: e-bounded range with e = ``rate * rows`` times 2 max(f, 1 - f), or 1 for f = 0 and 1,
-    in each group that a unit adds up to ``rows`` rows to or takes them from; hence e**2/8-zCDP
-    (Cesar & Rogers 2021, as in Rogers 2024, Theorem 5), added over groups, and e-DP. The target
-    ``fraction`` * n moves with the data: with one fixed beforehand the range would be 2 for every
-    fraction.
+    or 2 for an ``extreme``, in each group that a unit adds up to ``rows`` rows to or takes them
+    from; hence e**2/8-zCDP (Cesar & Rogers 2021, as in Rogers 2024, Theorem 5), added over groups,
+    and e-DP. The target ``fraction`` * n moves with the data: with one fixed beforehand the range
+    would be 2 for every fraction.
+
+    An extreme is ``beyond`` ranks or more from its target with probability at most 5%, by
+    :meth:`margin`. So of ``2 * beyond`` rows or more, with probability at least 95%, it is no
+    further out than the data reaches, and fewer than ``2 * beyond`` rows lie beyond it.
 
     Source: Smith 2011, Algorithm 2, with points of a grid for real numbers, a distance that is 0
     for every rank a repeated value has, and the tight range. Checked by
@@ -91,6 +103,12 @@ class ExponentialQuantile(Priced[int]):
     rate: float
     rows: int
     size: int
+    extreme: bool = False
+
+    @property
+    def beyond(self) -> int:
+        """The number of rows that are meant to lie beyond an extreme; 0 for other quantiles."""
+        return math.ceil(min(self.margin(_EXTREME), _MOST_ROWS)) if self.extreme else 0
 
     @property
     def scale(self) -> float:
@@ -99,7 +117,7 @@ class ExponentialQuantile(Priced[int]):
 
     def cost(self, composition: Composition, reach: int) -> float:
         """Compute its price when one unit may change ``reach`` groups, rounded up."""
-        span = Fraction(self.rate) * self.rows * _range(self.fraction)
+        span = Fraction(self.rate) * self.rows * _range(self.fraction, self.extreme)
         match composition:
             case Composition.ZCDP:
                 return rounded_up(reach * span**2 / 8)
@@ -128,7 +146,7 @@ class ExponentialQuantile(Priced[int]):
 
     def _draw(self, histograms: Histograms, source: EntropySource) -> NDArray[np.int64]:
         """Draw by rejection from bars of whole strips, each just above the weight of a stretch."""
-        stretches = _stretches(histograms, self.fraction, self.size)
+        stretches = _stretches(histograms, self)
         weights = stretches.width * np.exp(
             -self.rate * stretches.distance / self.fraction.denominator
         )
@@ -162,12 +180,25 @@ class ExponentialQuantile(Priced[int]):
             todo = todo[~kept]
         return drawn
 
+    def targets(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Compute the ranks asked for in groups of ``totals`` rows, times the denominator."""
+        wanted = self.fraction.numerator * totals
+        if not self.extreme:
+            return wanted
+        return np.abs(wanted - np.minimum(totals // 2, self.beyond))
+
     def _energy(self, distance: int) -> Fraction:
         return Fraction(self.rate) * Fraction(distance, self.fraction.denominator)
 
 
 def exponential_quantile(
-    price: PrivacyLoss, fraction: Fraction, *, rows: int, groups: int, size: int
+    price: PrivacyLoss,
+    fraction: Fraction,
+    *,
+    rows: int,
+    groups: int,
+    size: int,
+    extreme: bool = False,
 ) -> ExponentialQuantile:
     """Find the most accurate quantile of at most ``price``.
 
@@ -176,21 +207,25 @@ def exponential_quantile(
     """
     assert 0 <= fraction <= 1
     assert fraction.denominator <= MAX_DENOMINATOR
+    assert fraction in (0, 1) or not extreme
+    span = rows * _range(fraction, extreme)
     if price.composition is Composition.BASIC:
-        rate = price.epsilon / float(groups * rows * _range(fraction)) * (1 - 1e-12)
-        return ExponentialQuantile(fraction, rate, rows, size)
+        rate = price.epsilon / float(groups * span) * (1 - 1e-12)
+        return ExponentialQuantile(fraction, rate, rows, size, extreme)
     rho = rho_of_picks(price, groups) if price.rho else 0.0
     checked_positive(rho, "rho")
-    rate = math.sqrt(8 * rho / groups) / float(rows * _range(fraction)) * (1 + 2.0**-50)
-    quantile = ExponentialQuantile(fraction, rate, rows, size)
+    rate = math.sqrt(8 * rho / groups) / float(span) * (1 + 2.0**-50)
+    quantile = ExponentialQuantile(fraction, rate, rows, size, extreme)
     while quantile.rho(groups) > rho:
         rate = math.nextafter(rate, 0.0)
-        quantile = ExponentialQuantile(fraction, rate, rows, size)
+        quantile = ExponentialQuantile(fraction, rate, rows, size, extreme)
     return quantile
 
 
-def _range(fraction: Fraction) -> Fraction:
+def _range(fraction: Fraction, extreme: bool) -> Fraction:
     """Bound how far one row can move the scores of two points apart."""
+    if extreme:
+        return Fraction(2)
     return Fraction(1) if fraction in (0, 1) else 2 * max(fraction, 1 - fraction)
 
 
@@ -209,7 +244,8 @@ class _Stretches:
     distance: NDArray[np.int64]
 
 
-def _stretches(histograms: Histograms, fraction: Fraction, size: int) -> _Stretches:
+def _stretches(histograms: Histograms, quantile: ExponentialQuantile) -> _Stretches:
+    denominator, size = quantile.fraction.denominator, quantile.size
     ends, points, counts = histograms.ends, histograms.points, histograms.counts
     starts = np.concatenate(([0], ends[:-1]))
     groups = np.arange(len(ends))
@@ -229,10 +265,10 @@ def _stretches(histograms: Histograms, fraction: Fraction, size: int) -> _Stretc
     width, distance = np.empty_like(low), np.empty_like(low)
     low[value], low[value - 1], low[last] = points, before, after_last
     width[value], width[value - 1], width[last] = 1, points - before, size - after_last
-    wanted = fraction.numerator * total
-    under = fraction.denominator * (ranks[:-1] - ranks[starts][owner]) - wanted[owner]
-    upto = under + fraction.denominator * counts
+    wanted = quantile.targets(total)
+    under = denominator * (ranks[:-1] - ranks[starts][owner]) - wanted[owner]
+    upto = under + denominator * counts
     distance[value] = np.maximum(0, np.maximum(under, -upto))
     distance[value - 1] = np.abs(under)
-    distance[last] = fraction.denominator * total - wanted
+    distance[last] = denominator * total - wanted
     return _Stretches(2 * starts + groups, low, width, distance)

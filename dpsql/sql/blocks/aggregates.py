@@ -22,7 +22,13 @@ from dpsql.ir.measures import (
 )
 from dpsql.ir.query import UnboundedValue
 from dpsql.policy.parameters import USUAL_VALUES
-from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
+from dpsql.sql.blocks.quantiles import (
+    EXTREMES,
+    QUANTILES,
+    is_continuous,
+    points_for,
+    quantile_parts,
+)
 from dpsql.sql.expressions.call import AggregateCall, read_call
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.lattices import lattice_for, room_for, steps_of
@@ -50,7 +56,7 @@ _FARTHEST = 2.0**40
 """Ranges that reach farther say nothing of where values are, as that of a count: 0 to 2**53."""
 _AVAILABLE = (
     "Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VARIANCE and STDDEV (of a population "
-    "or of a sample), MEDIAN and QUANTILE, each with FILTER."
+    "or of a sample), MEDIAN, QUANTILE, MIN and MAX, each with FILTER."
 )
 
 
@@ -289,14 +295,17 @@ class Aggregates:
         argument, fraction = quantile_parts(call, self.text)
         if call.per_group is not None:
             raise self._no_bounds(call, f"quantiles are bounded by {PER_ROW}")
-        call = replace(call, function=exp.Median(this=argument))
+        extreme = isinstance(call.function, EXTREMES)
+        if not extreme:
+            call = replace(call, function=exp.Median(this=argument))
         argument = self._number(call)
         bounds = call.per_row or range_of(argument, self.policy)
         if bounds is None:
             bounds = self._found_bounds(call, argument)
         integral = is_integral(argument, self.table)
         ranked = points_for(argument, bounds, integral)
-        return Quantile(ranked, fraction, integral and not is_continuous(call.function))
+        whole = integral and not is_continuous(call.function)
+        return Quantile(ranked, fraction, whole, extreme)
 
     def _number(self, call: AggregateCall) -> exp.Expr:
         """Return a number that is no truth value."""
@@ -400,14 +409,14 @@ class Aggregates:
 
     def _not_available(self, function: exp.AggFunc) -> QueryRefused:
         name = written_name(function)
-        extreme = isinstance(function, exp.Min | exp.Max | exp.ArgMax | exp.ArgMin)
+        extreme = isinstance(function, exp.ArgMax | exp.ArgMin)
         reveals = f"{name} reveals the value of a single row"
         return self._refusal(
             reveals if extreme else f"the aggregate {name} is not available",
             "aggregate_not_supported",
             function,
-            hint="Ask for a quantile close to it, QUANTILE(x, 0.01) or QUANTILE(x, 0.99), of a "
-            "value with declared bounds, or count the rows beyond a value: COUNT_IF(x > 100)."
+            hint="Ask for a value near the end, MIN(x) or MAX(x), or count the rows beyond one: "
+            "COUNT_IF(x > 100)."
             if extreme
             else _AVAILABLE,
         )

@@ -1,6 +1,7 @@
 """Reads quantiles: the values, and the fraction of rows below.
 
     MEDIAN(x)   QUANTILE_CONT(x, 0.9)   PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY x DESC)
+    MIN(x)      MAX(x)
 
 Every point of a grid over the values' bounds is an answer, so there is no difference between the
 continuous and the discrete kind but in their type: the first are DOUBLE.
@@ -35,6 +36,7 @@ _FINEST_BITS = 50  # of a double, which holds 53: so many steps are told apart
 _WHOLE_BITS = 62  # of a BIGINT, which holds 63
 
 _CONTINUOUS = (exp.Median, exp.PercentileCont)
+EXTREMES = (exp.Min, exp.Max)
 QUANTILES = AggregateKind.QUANTILE.value.nodes
 _HALF = Fraction(1, 2)
 _MAX_DIGITS = 38
@@ -55,6 +57,16 @@ def quantile_parts(call: AggregateCall, text: str) -> tuple[exp.Expr, Fraction]:
     function = call.function
     if call.order is not None:
         return _ordered(call, call.order, text)
+    if isinstance(function, EXTREMES):
+        if function.expressions:
+            raise refusal(
+                text,
+                f"{written_name(function)} of a group takes one argument",
+                "aggregate_not_supported",
+                function,
+                hint="Of the values of a row, LEAST and GREATEST are the smallest and the largest.",
+            )
+        return function.this, Fraction(int(isinstance(function, exp.Max)))
     argument, fraction = function.this, function.args.get("quantile", function.expression)
     if isinstance(function, exp.Median):
         return argument, _HALF

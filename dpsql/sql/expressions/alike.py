@@ -107,7 +107,7 @@ def _part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     match node.expressions:
         case [exp.Literal() as part, moment] if (word := _word(part)) is not None:
             found = exp.Extract(this=exp.var(word), expression=moment)
-            return _extracted_part(found, type_of) or found
+            return _epoch(found, type_of) or found
     return None
 
 
@@ -340,8 +340,7 @@ def _substituted(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     known = ("this", "expression", "replacement", "modifiers", "single_replace")
     if text is None or not _given(node, *known) or set(flags) - set("gi"):
         return None
-    referring = "\\" in (_text(node.args["replacement"]) or "")
-    made = _pattern(text, ignore_case="i" in flags, captures=referring)
+    made = _pattern(text, ignore_case="i" in flags)
     everywhere = exp.Literal.string("g" if "g" in flags else "")
     put = node.args["replacement"]
     return made and exp.RegexpReplace(
@@ -368,48 +367,10 @@ def _digest(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return exp.SHA2(this=node.this) if _whole(node.args.get("length")) == 256 else None
 
 
-def _format_first(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write SQLite's strftime('%Y', t) with its format last."""
-    first, last = node.this, node.args["format"]
-    turned = _text(first) is not None and _text(last) is None
-    return exp.TimeToStr(this=last, format=first) if turned else None
-
-
-def _bytes(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write strlen(s), the length of a text in bytes, by its bits."""
-    if len(node.expressions) != 1:
-        return None
-    bits = exp.BitLength(this=node.expressions[0])
-    return exp.Paren(this=exp.IntDiv(this=bits, expression=exp.Literal.number(8)))
-
-
-def _extracted_part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write EXTRACT(epoch FROM t) as epoch(t), and the years of age(a, b) by days as numbers."""
-    match extracted_part(node.this), node.expression:
-        case "epoch", moment:
-            return exp.TimeToUnix(this=moment)
-        case "year", exp.Anonymous(expressions=[end, start]) as age if fold(age.name) == "age":
-            if _is_date(end, type_of) and _is_date(start, type_of):
-                passed = exp.Paren(this=exp.Sub(this=_as_number(end), expression=_as_number(start)))
-                years = exp.IntDiv(this=passed, expression=exp.Literal.number(10_000))
-                return exp.Paren(this=years)
-    return None
-
-
-def _is_date(node: exp.Expr, type_of: TypeHere) -> bool:
-    node = node.unnest()
-    if isinstance(node, exp.Column):
-        return type_of(node) == _MOMENTS[0]
-    return type(node) is exp.Cast and node.to.this == exp.DType.DATE
-
-
-def _as_number(date: exp.Expr) -> exp.Expr:
-    """Write a date as the number that has its digits: 20240229."""
-    parts = (exp.Year(this=date.copy()), exp.Month(this=date.copy()), exp.Day(this=date.copy()))
-    year, month, day = parts
-    years = exp.Mul(this=year, expression=exp.Literal.number(10_000))
-    months = exp.Mul(this=month, expression=exp.Literal.number(100))
-    return exp.Paren(this=exp.Add(this=exp.Add(this=years, expression=months), expression=day))
+def _epoch(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write EXTRACT(epoch FROM t) as epoch(t)."""
+    is_epoch = extracted_part(node.this) == "epoch"
+    return exp.TimeToUnix(this=node.expression) if is_epoch else None
 
 
 def _padded(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -498,7 +459,6 @@ _BY_NAME: Final[Mapping[str, _Make]] = {
     "timezone": _at_zone,
     "prefix": _prefixed,
     "suffix": _suffixed,
-    "strlen": _bytes,
     "date_format": _formatted(of_date_format),
     "to_char": _formatted(of_to_char),
     **{name: _part_named(name) for name in ("isoyear", "decade", "century", "yearweek")},
@@ -524,6 +484,5 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.RegexpExtract: _extracted,
     exp.RegexpReplace: _substituted,
     exp.SHA2: _digest,
-    exp.Extract: _extracted_part,
-    exp.TimeToStr: _format_first,
+    exp.Extract: _epoch,
 }

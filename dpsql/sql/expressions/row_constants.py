@@ -6,7 +6,6 @@ on rows; others make a text longer than anybody counts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
@@ -18,8 +17,6 @@ from dpsql.syntax.patterns import PatternRefused, read_pattern
 Objection: TypeAlias = tuple[str, str]
 """The reason of a refusal, and the hint."""
 
-_PUT: Final = re.compile(r"(?:[^\\\0]|\\[0-9])*")
-_REFERENCE: Final = re.compile(r"\\([0-9])")
 MOST_OF_CONSTANT: Final = 1000
 """Characters of a text that stands in the place of others."""
 _PATTERNS: Final = (
@@ -47,16 +44,13 @@ def constants_objection(node: exp.Expr) -> Objection | None:
 
 def grows_by(node: exp.Expr) -> int:
     """Return how many times as long as its text a replacement may be, rounding up."""
-    text = text_literal_of(node.args.get("replacement")) or ""
-    put = len(text)
+    put = len(text_literal_of(node.args.get("replacement")) or "")
     taken = len(text_literal_of(node.expression) or "")
     if isinstance(node, exp.RegexpReplace):
         try:
             taken = read_pattern(text_literal_of(node.expression) or "").least
         except PatternRefused:  # over released rows it may be another
             taken = 1
-        groups = len(_REFERENCE.findall(text))  # each is a match once more, at most
-        return groups + max(1, -(-put // max(1, taken)))
     return max(1, -(-put // max(1, taken)))
 
 
@@ -80,22 +74,15 @@ def _replaced_pattern(node: exp.Expr) -> Objection | None:
         text_literal_of(node.args["replacement"]),
         text_literal_of(node.args.get("modifiers")),
     )
-    known = put is not None and _PUT.fullmatch(put) is not None and len(put) <= MOST_OF_CONSTANT
-    if put is None or not known or flags not in ("", "g"):
+    if put is None or "\\" in put or len(put) > MOST_OF_CONSTANT or flags not in ("", "g"):
         return (
-            "what regexp_replace puts in the place of a match is a constant text, with \\ before "
-            "the number of a group alone",
+            "what regexp_replace puts in the place of a match is a constant text, without \\",
             "For example regexp_replace(s, '[^0-9]', '', 'g').",
         )
     found = _pattern(node)
-    if found is not None:
-        return found
-    pattern = read_pattern(text_literal_of(node.expression) or "", captures=True)
-    if pattern.least == 0:
+    if found is None and read_pattern(text_literal_of(node.expression) or "").least == 0:
         return "a pattern that matches the empty text cannot be replaced", _PATTERNS
-    if any(int(group) > pattern.groups for group in _REFERENCE.findall(put)):
-        return "the regular expression has no group of that number", _PATTERNS
-    return None
+    return found
 
 
 def _replaced(node: exp.Expr) -> Objection | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -33,6 +34,12 @@ def distances(
     below, upto = (table < np.arange(size)).sum(axis=0), (table <= np.arange(size)).sum(axis=0)
     found: NDArray[np.float64] = np.maximum(0.0, np.maximum(below - wanted, wanted - upto))
     return found
+
+
+def target(mechanism: ExponentialQuantile, rows: Rows) -> float:
+    """The definition of the rank that an extreme is asked at."""
+    inward = min(mechanism.beyond, len(rows) // 2)
+    return inward if mechanism.fraction == 0 else len(rows) - inward
 
 
 def log_law(away: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
@@ -157,6 +164,33 @@ def test_a_budget_that_buys_nothing_is_refused(pure: bool, budget: float) -> Non
         calibrated()
 
 
+@pytest.mark.parametrize("rate", [0.7, 2.4, 5.0], ids=["middle", "two", "one"])
+@pytest.mark.parametrize("fraction", [Fraction(0), Fraction(1)], ids=["min", "max"])
+def test_the_privacy_loss_of_extremes_has_the_stated_range_and_no_smaller_one(
+    fraction: Fraction, rate: float
+) -> None:
+    """A twin at the price of QUANTILE(x, 1), whose target is the end itself, is caught."""
+    mechanism = ExponentialQuantile(fraction, rate, 1, SIZE, extreme=True)
+    widest = max(
+        spread(
+            log_law(distances(without, fraction, SIZE, target(mechanism, without)), rate),
+            log_law(distances(with_unit, fraction, SIZE, target(mechanism, with_unit)), rate),
+        )
+        for without, with_unit in neighbours(1)
+    )
+    assert widest <= math.sqrt(8 * mechanism.rho(1)) * (1 + 1e-9)
+    assert widest > 1.4 * math.sqrt(8 * replace(mechanism, extreme=False).rho(1))
+
+
+@pytest.mark.parametrize("fraction", [Fraction(0), Fraction(1)], ids=["min", "max"])
+def test_extremes_are_priced_for_the_range_they_have(fraction: Fraction) -> None:
+    for price in (PrivacyLoss(0.02), PrivacyLoss(epsilon=1.5)):
+        plain = exponential_quantile(price, fraction, rows=2, groups=3, size=SIZE)
+        extreme = exponential_quantile(price, fraction, rows=2, groups=3, size=SIZE, extreme=True)
+        assert extreme.rate == pytest.approx(plain.rate / 2)
+        assert extreme.rho(3) == pytest.approx(plain.rho(3))
+
+
 # -- what is drawn ----------------------------------------------------------------------------
 
 GROUPS: tuple[Rows, ...] = (
@@ -205,6 +239,19 @@ def test_the_rare_paths_draw_from_the_same_law(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(f"{__name__}.REPEATS", 1_000)
     mechanism = ExponentialQuantile(Fraction(3, 4), 0.6, 1, SIZE)
     assert min(p_values(mechanism, 0.6, seed=2)) > IMPOSSIBLE
+
+
+@pytest.mark.parametrize("fraction", [Fraction(0), Fraction(1)], ids=["min", "max"])
+def test_extremes_are_drawn_around_their_targets(fraction: Fraction) -> None:
+    mechanism = ExponentialQuantile(fraction, 1.6, 1, SIZE, extreme=True)
+    laws = [
+        np.exp(log_law(distances(g, fraction, SIZE, target(mechanism, g)), 1.6)) for g in GROUPS
+    ]
+    found = [
+        chi_square_p(counts, dict(enumerate(law.tolist())))
+        for counts, law in zip(drawn(mechanism, 4), laws, strict=True)
+    ]
+    assert min(found) > IMPOSSIBLE
 
 
 def test_the_law_of_gaps_is_that_of_their_points() -> None:
@@ -272,3 +319,35 @@ def test_the_margin_in_ranks_holds_for_all_data(confidence: float) -> None:
             for away in (distances(group, fraction, size) for group in groups)
         ]
         assert max(outside) <= 1 - confidence
+
+
+RATES = (0.05, 0.3)
+SHAPES: dict[str, Callable[[np.random.Generator, int], NDArray[np.float64]]] = {
+    "uniform": lambda rng, n: rng.uniform(0, 60, n),
+    "normal": lambda rng, n: rng.normal(40, 8, n),
+    "lognormal": lambda rng, n: rng.lognormal(2, 1, n),
+    "one value": lambda _, n: np.full(n, 7.0),
+    "one far away": lambda _, n: np.append(np.full(n - 1, 3.0), 95.0),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_extremes_lie_within_the_data_and_near_its_ends_as_often_as_they_say(shape: str) -> None:
+    """By the exact law; a twin whose target is the end itself is outside far more often."""
+    rng, size = np.random.default_rng(11), 100
+    for fraction, rate in itertools.product((Fraction(0), Fraction(1)), RATES):
+        mechanism = ExponentialQuantile(fraction, rate, 1, size, extreme=True)
+        n = 2 * mechanism.beyond
+        drawn_rows = SHAPES[shape](rng, n) if fraction else 99 - SHAPES[shape](rng, n)
+        rows = tuple(np.clip(drawn_rows, 0, size - 1).astype(np.int64).tolist())
+        points, table = np.arange(size), np.array(rows)[:, None]
+        if fraction:
+            beyond, upto = (table > points).sum(axis=0), (table >= points).sum(axis=0)
+        else:
+            beyond, upto = (table < points).sum(axis=0), (table <= points).sum(axis=0)
+        kept = (upto > 0) & (beyond < 2 * mechanism.beyond)
+        law = np.exp(log_law(distances(rows, fraction, size, target(mechanism, rows)), rate))
+        assert law[kept].sum() >= 0.95
+        if shape not in ("lognormal", "one far away"):  # where the end of the grid has rows
+            at_the_end = np.exp(log_law(distances(rows, fraction, size), rate))
+            assert at_the_end[kept].sum() < 0.9
