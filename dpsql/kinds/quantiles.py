@@ -191,7 +191,7 @@ def _asked(plan: BlockPlan) -> list[Ranked]:
 
 
 def _sorted_with(plan: BlockPlan, quantile: Quantile) -> list[NoisyQuantile]:
-    """List the quantiles whose answers are sorted with one of them, by rising targets.
+    """List the quantiles to sort together with ``quantile``, by rising targets.
 
     They are of the same values. Which is the higher target, that of MAX or of a high quantile,
     depends on the number of rows: extremes are sorted among themselves.
