@@ -167,3 +167,6 @@ SELECT k, count(*) FROM (SELECT k, n AS m, uid FROM visits ORDER BY m DESC, n, 1
 SELECT city, count(*) FROM people WHERE uid = ANY (SELECT uid FROM visits WHERE n > 12) GROUP BY city ORDER BY city
 SELECT k, count(*) FROM visits WHERE k <> ALL (SELECT k FROM shops WHERE size > 15) GROUP BY k ORDER BY k
 SELECT k, count(*) FROM visits WHERE k = SOME (SELECT k FROM shops WHERE size > 15) AND n > 2 GROUP BY k ORDER BY k
+SELECT t, count(*) FROM (SELECT okey, sum(qty) AS t FROM items GROUP BY okey) GROUP BY t ORDER BY t
+SELECT n, k, count(*) FROM (SELECT okey, k, count(*) AS n FROM items WHERE k > 1 GROUP BY okey, k HAVING max(qty) > 3) GROUP BY n, k ORDER BY n, k
+SELECT n, count(*) FROM (SELECT o.okey, count(i.k) AS n FROM orders o LEFT JOIN items i ON i.okey = o.okey GROUP BY o.okey) GROUP BY n ORDER BY n

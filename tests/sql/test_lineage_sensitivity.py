@@ -178,6 +178,7 @@ HIDDEN = (
     "(SELECT k, 'p' AS v FROM items WHERE okey NOT IN (SELECT okey FROM orders WHERE k > 0) OR ikey IN (SELECT ikey FROM returns))",
     "(SELECT i.k, r.why AS v FROM returns r LEFT JOIN items i ON r.ikey = i.ikey AND i.qty > 1)",
     "(SELECT k, s AS v FROM visits UNION ALL SELECT k, 'k' FROM items)",
+    "(SELECT okey + 0 AS k, CAST(sum(qty) AS VARCHAR) AS v FROM items GROUP BY okey)",
     "(SELECT n AS k, why AS v FROM returns UNION ALL SELECT k, 'l' FROM items)",
 )  # fmt: skip
 CONDITIONS = (

@@ -9,7 +9,7 @@ the keys leave open (0.0 or -0.0) is settled. FILTER is rewritten away, into CAS
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -25,7 +25,7 @@ from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range_of
 from dpsql.sql.lineage.names import Names, generated_column
 from dpsql.sql.lineage.operators import Operators
-from dpsql.sql.lineage.relation import Field, Identity, Relation
+from dpsql.sql.lineage.relation import Field, Identity, Origin, Relation
 from dpsql.syntax.text import output_name, put, to_sql, written_name
 
 _COUNTED = ColumnPolicy(0, 2**53)
@@ -39,15 +39,24 @@ _FUNCTIONS: Final[Mapping[type[exp.Expr], UnitFunction]] = {
 _ALLOWED = frozenset({"expressions", "from_", "joins", "where", "with_", "group", "having"})
 
 
-def keys_with_unit(names: Names, select: exp.Select, source: Relation) -> list[exp.Expr] | None:
+def keys_with_unit(
+    names: Names, select: exp.Select, source: Relation, link_keys: Collection[Origin]
+) -> list[exp.Expr] | None:
     """Resolve a SELECT's GROUP BY keys, ordinals and aliases too; None if the unit is not one.
 
-    Raises ``QueryRefused`` or ``UnknownName`` with the place of what is no column.
+    All rows with one value of a column that links tables belong to one unit: the unit is a key
+    beside it, which makes no other groups. Raises ``QueryRefused`` or ``UnknownName`` with the
+    place of what is no column.
     """
     keys = [_key(names, key, select, source) for key in _written_keys(select)]
-    if not any(isinstance(key, exp.Column) and source.is_unit(key.name) for key in keys):
+    columns = [key.name for key in keys if isinstance(key, exp.Column)]
+    if any(map(source.is_unit, columns)):
+        return keys
+    fields = [source.field_of(name) for name in columns]
+    if not any(found is not None and found.origin in link_keys for found in fields):
         return None
-    return keys
+    assert source.unit is not None, "its link was followed before"
+    return [*keys, generated_column(source.unit)]
 
 
 def _written_keys(select: exp.Select) -> list[exp.Expr]:
@@ -154,6 +163,8 @@ class _PerUnit:
     def _key_field(self, key: exp.Expr) -> Field:
         name = self.names.new_column()
         known = self.source.field_of(key.name) if isinstance(key, exp.Column) else None
+        if known is None and key == generated_column(self.source.unit or ""):
+            return Field(*("", name, name, UNKNOWN), identity=Identity.UNIT, single=True)
         if known is None:
             identity, single = self.source.identity_of(key), self.source.single(key)
             return Field(

@@ -471,7 +471,7 @@ class Lineage:
         if not source.private:
             return None
         source = self.operators.settled(source)
-        keys = keys_with_unit(self.names, select, source)
+        keys = keys_with_unit(self.names, select, source, self.tables.link_keys)
         if keys is None:
             return None
         source = self._filtered(source, select.args.get("where"), scope, {})
