@@ -170,3 +170,15 @@ SELECT k, count(*) FROM visits WHERE k = SOME (SELECT k FROM shops WHERE size > 
 SELECT t, count(*) FROM (SELECT okey, sum(qty) AS t FROM items GROUP BY okey) GROUP BY t ORDER BY t
 SELECT n, k, count(*) FROM (SELECT okey, k, count(*) AS n FROM items WHERE k > 1 GROUP BY okey, k HAVING max(qty) > 3) GROUP BY n, k ORDER BY n, k
 SELECT n, count(*) FROM (SELECT o.okey, count(i.k) AS n FROM orders o LEFT JOIN items i ON i.okey = o.okey GROUP BY o.okey) GROUP BY n ORDER BY n
+SELECT city, count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.uid = p.uid AND v.n > 3) > 2 GROUP BY city ORDER BY city
+SELECT city, count(*) FROM people p WHERE (SELECT count(*) FROM visits WHERE uid = p.uid) = 0 OR (SELECT max(n) FROM visits WHERE p.uid = visits.uid) IS NULL GROUP BY city ORDER BY city
+SELECT k, count(*) FROM visits v WHERE n > (SELECT avg(w.n) FROM visits w WHERE w.uid = v.uid) GROUP BY k ORDER BY k
+SELECT (SELECT count(DISTINCT k) FROM visits WHERE visits.uid = people.uid) AS d, count(*), sum(age) FROM people GROUP BY d ORDER BY d
+SELECT city, sum((SELECT count(*) FROM logins l WHERE l.uid = p.uid) % 10), count(DISTINCT uid) FILTER (WHERE (SELECT sum(k) FROM orders o WHERE o.uid = p.uid) > 5) FROM people p GROUP BY city ORDER BY city
+SELECT m, count(*) FROM (SELECT uid, (SELECT min(s) FILTER (WHERE n > 2) FROM visits v WHERE v.uid = l.uid AND k IN (SELECT k FROM shops)) AS m FROM logins l) GROUP BY m ORDER BY m
+SELECT k, count(*) FROM orders o WHERE (SELECT count(*) FROM items i WHERE i.okey = o.okey AND i.qty > 5) > 1 GROUP BY k ORDER BY k
+SELECT k, count(*) FROM items i WHERE (SELECT max(price) FROM orders o WHERE o.okey = i.okey) > 20 GROUP BY k ORDER BY k
+SELECT k, count(*) FROM items i WHERE qty < (SELECT max(qty) FROM items j WHERE j.okey = i.okey) GROUP BY k ORDER BY k
+SELECT k, count(*) FROM orders o WHERE (SELECT count(*) FROM returns r JOIN items i USING (ikey) WHERE i.okey = o.okey) > 0 GROUP BY k ORDER BY k
+SELECT city, count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.uid = p.uid AND (SELECT count(*) FROM orders o WHERE o.uid = v.uid) > 2) > 3 GROUP BY city ORDER BY city
+SELECT CASE WHEN (SELECT count_if(k > 2) FROM visits v WHERE v.uid = p.uid) > 1 THEN 'many' ELSE 'few' END AS g, count(*) FROM people p GROUP BY g ORDER BY g

@@ -34,7 +34,7 @@ from dpsql.ir.relations import Computed, PerUnit, UnitFunction, UnitValue
 from dpsql.policy import model as policy
 from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
 from dpsql.sql.expressions import totality
-from dpsql.sql.lineage import joins, resolver, semijoins
+from dpsql.sql.lineage import joins, resolver, semijoins, unit_values
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.relations import from_clause
@@ -163,6 +163,10 @@ ROWS = (
     "(SELECT uid, k, CAST(NOT EXISTS (SELECT 1 FROM items i WHERE i.okey = o.okey AND i.qty > 1) AS VARCHAR) AS v FROM orders o)",
     "(SELECT uid, k, CAST(k IN (SELECT k FROM shops) AS VARCHAR) AS v FROM visits WHERE NOT (k IN (SELECT size FROM shops) AND n > 1))",
     "(SELECT uid, k, s AS v FROM visits WHERE (uid, k) NOT IN (SELECT uid, k FROM logins))",
+    "(SELECT uid, (SELECT count(*) FROM visits w WHERE w.uid = l.uid AND w.n > 0) AS k, 'q' AS v FROM logins l)",
+    "(SELECT uid, k, s AS v FROM visits v WHERE n < (SELECT max(n) FROM visits w WHERE w.uid = v.uid) OR k = 2)",
+    "(SELECT uid, k, (SELECT min(CAST(qty AS VARCHAR)) FROM items i WHERE i.okey = o.okey) AS v FROM orders o)",
+    "(SELECT uid, k, 'r' AS v FROM people p JOIN (SELECT uid AS u, k FROM logins) ON u = uid WHERE (SELECT sum(x) FROM visits WHERE uid = u) IS NULL)",
 )  # fmt: skip
 # Rows whose unit no column shows, with the columns k and v.
 HIDDEN = (
@@ -180,6 +184,8 @@ HIDDEN = (
     "(SELECT k, s AS v FROM visits UNION ALL SELECT k, 'k' FROM items)",
     "(SELECT okey + 0 AS k, CAST(sum(qty) AS VARCHAR) AS v FROM items GROUP BY okey)",
     "(SELECT n AS k, why AS v FROM returns UNION ALL SELECT k, 'l' FROM items)",
+    "(SELECT k, 's' AS v FROM items i WHERE (SELECT max(price) FROM orders o WHERE o.okey = i.okey) > 1)",
+    "(SELECT (SELECT count(*) FROM items j WHERE j.okey = i.okey) AS k, 't' AS v FROM items i)",
 )  # fmt: skip
 CONDITIONS = (
     "a.k > 1",
@@ -484,6 +490,17 @@ def test_the_audit_notices_conditions_that_ask_for_private_rows(
         plan_of(sql.format("orders"))
     monkeypatch.setattr(semijoins, "is_one_unit", lambda *_: True)
     assert caught(world, sql.format("orders"))
+
+
+def test_the_audit_notices_values_of_the_rows_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = "SELECT count(*) FROM visits v WHERE (SELECT count(*) FROM orders o WHERE {}) > 0"
+    world = {**CROWD, "orders": [(1, 10, 3, 1.0)]}
+    assert not caught(world, sql.format("o.uid = v.uid"))
+    for other in ("o.k = v.k", "o.uid = v.uid AND o.k > v.k", "o.uid <= v.uid"):
+        with pytest.raises(QueryRefused, match="a subquery cannot stand"):
+            plan_of(sql.format(other))
+    monkeypatch.setattr(unit_values, "is_one_unit", lambda *_: True)
+    assert caught(world, sql.format("o.k = v.k"))
 
 
 @pytest.mark.parametrize("other", ["LEFT JOIN shops s", "ANTI JOIN shops s"])

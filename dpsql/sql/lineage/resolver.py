@@ -48,7 +48,6 @@ from dpsql.sql.lineage.semijoins import (
     asks_if_true,
     is_plain,
     marked,
-    name_tests,
     refuse_form,
     row_parts,
     semi_joined,
@@ -58,8 +57,9 @@ from dpsql.sql.lineage.semijoins import (
 from dpsql.sql.lineage.set_operations import combined
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
+from dpsql.sql.lineage.unit_values import correlation, values_within, with_value
 from dpsql.syntax.arguments import NodeArguments
-from dpsql.syntax.text import put
+from dpsql.syntax.text import output_name, put
 
 _Node = TypeVar("_Node", bound=exp.Expr)
 Made: TypeAlias = dict[tuple[exp.Expr, bool], exp.Expr]
@@ -114,7 +114,7 @@ class Lineage:
         if where is not None:
             relation, rest = self._semi_joined(relation, where, scope, made)
             select.set("where", rest)
-        name_tests(select)
+        _name_subqueries(select)
         for part in row_parts(select, relation):
             relation, value = self._marked(relation, part, scope, made)
             if value is not part:
@@ -502,16 +502,21 @@ class Lineage:
     def _marked(
         self, source: Relation, root: _Node, scope: Scope, made: Made
     ) -> tuple[Relation, _Node]:
-        """Add truth values of the subqueries in an expression to the rows.
+        """Add what the subqueries in an expression say of each row to the rows.
 
         Returns the rows, and the expression with these in place of subqueries: a copy if there are
         any. ``made`` are those of the same SELECT, which stand for equal ones.
         """
         holder = exp.Paren(this=root.copy())
-        tests = list(tests_within(holder))
-        if not tests:
+        tests, values = list(tests_within(holder)), list(values_within(holder))
+        if not tests and not values:
             return source, root
-        if source.given is not None:
+        for inner, query in values:
+            same = inner.copy(), False
+            if same not in made:
+                source, made[same] = self._valued(source, inner, query, scope)
+            put(inner, made[same].copy())
+        if tests and source.given is not None:
             raise self._kept_below(tests[0][0])
         for node, test in tests:
             same = node.copy(), asks_if_true(node)
@@ -523,14 +528,40 @@ class Lineage:
         changed: _Node = holder.this
         return source, changed
 
+    def _valued(
+        self, source: Relation, node: exp.Expr, query: exp.Select, scope: Scope
+    ) -> tuple[Relation, exp.Expr]:
+        """Add the value of a subquery along the unit to the rows; return what stands for it.
+
+        That is the subquery itself where it is of another form.
+        """
+        scope = self._with_ctes(query, scope)
+        found = self.of_from(query, scope)
+        if found is None or found.given is not None:
+            return source, node
+        rows = self.operators.fresh(found)
+        equal = correlation(query, rows, source)
+        if equal is None:
+            return source, node
+        if source.given is not None:
+            raise self._kept_below(node)
+        rows = self.operators.settled(rows)
+        if equal.conditions:
+            where = exp.Where(this=exp.and_(*equal.conditions, copy=True))
+            rows = self._filtered(rows, where, scope, {})
+        made = with_value(self.names, self.operators, source, rows, equal, node, query)
+        refuse_many(made[0], self.tables.most_joined, node, self.names.text)
+        return made
+
     def _with_marks(
         self, select: exp.Select, source: Relation, scope: Scope, made: Made
     ) -> tuple[Relation, exp.Select]:
-        """Add truth values of the subqueries in a select list to the rows; as :meth:`_marked`."""
-        if not any(True for item in select.expressions for _ in tests_within(item)):
+        """Add what the subqueries in a select list say to the rows; as :meth:`_marked`."""
+        items = select.expressions
+        if not any(True for item in items for _ in (*tests_within(item), *values_within(item))):
             return source, select
         listed = select.copy()
-        name_tests(listed)
+        _name_subqueries(listed)
         for item in list(listed.expressions):
             source, value = self._marked(source, item, scope, made)
             if value is not item:
@@ -596,6 +627,14 @@ class Lineage:
                 test.query,
                 hint="Write x IN (SELECT y …), or (a, b) IN (SELECT c, d …).",
             )
+
+
+def _name_subqueries(select: exp.Select) -> None:
+    """Give select items with subqueries the aliases that they have as the answer's columns."""
+    for item in list(select.expressions):
+        found = (*tests_within(item), *values_within(item))
+        if found and not isinstance(item, exp.Alias):
+            put(item, exp.alias_(item.copy(), output_name(item), quoted=True, copy=False))
 
 
 def _sources(select: exp.Select) -> list[exp.Expr]:

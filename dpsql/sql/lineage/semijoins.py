@@ -54,7 +54,7 @@ from dpsql.sql.lineage.names import (
 )
 from dpsql.sql.lineage.relation import Field, Identity, Relation
 from dpsql.syntax.arguments import NodeArguments
-from dpsql.syntax.text import output_name, put
+from dpsql.syntax.text import output_name
 
 _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
     exp.In: NodeArguments("this query"),
@@ -294,13 +294,6 @@ def refuse_form(test: SubqueryTest, text: str, *, private: bool) -> NoReturn:
         hint = "Ask for the groups first, and write their names as a list: x IN ('a', 'b')."
     refused = refusal(text, reason, "subquery_over_private_rows", test.query, hint=hint)
     raise after_answering(test.query, refused)
-
-
-def name_tests(select: exp.Select) -> None:
-    """Give select items with tests the aliases that they have as the answer's columns."""
-    for item in list(select.expressions):
-        if not isinstance(item, exp.Alias) and any(True for _ in tests_within(item)):
-            put(item, exp.alias_(item.copy(), output_name(item), quoted=True, copy=False))
 
 
 def row_parts(select: exp.Select, source: Relation) -> list[exp.Expr]:

@@ -1,0 +1,143 @@
+"""Subqueries for one value of a unit's rows, beside each row of the unit.
+
+    FROM users u WHERE (SELECT COUNT(*) FROM orders o WHERE o.user_id = u.user_id) > 3
+
+The rows inside are grouped per unit, and a LEFT JOIN puts the value beside each row around. An
+equality makes both rows belong to one unit (see :mod:`dpsql.sql.lineage.joins`), and all else that
+is asked inside is of these rows alone; so a row and its value depend on rows of its own unit. Where
+there are none inside, a count is 0, and other values are NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from dpsql.core.schema import Column
+from dpsql.ir.relations import Computed, Extend, Join, JoinKind, Typed
+from dpsql.sql.expressions.call import is_aggregate
+from dpsql.sql.expressions.legality import outside_subqueries
+from dpsql.sql.lineage.join_columns import conjuncts
+from dpsql.sql.lineage.joins import Pair, depending_on, is_one_unit
+from dpsql.sql.lineage.names import Names, columns_below, generated_column, resolved_column
+from dpsql.sql.lineage.operators import Operators
+from dpsql.sql.lineage.preaggregate import per_unit
+from dpsql.sql.lineage.relation import Field, Identity, Relation
+from dpsql.syntax.text import output_name
+
+_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_"})
+_TESTS = (exp.In, exp.Exists, exp.Any, exp.All)
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """The columns that are equal inside and around, and the other conditions inside."""
+
+    inside: Field
+    around: Field
+    conditions: tuple[exp.Expr, ...]
+
+
+def values_within(root: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Select]]:
+    """Yield the subqueries in an expression that may be one value of a unit's rows."""
+    for node in list(outside_subqueries(root)):
+        if not isinstance(node, exp.Subquery) or isinstance(node.parent, _TESTS):
+            continue
+        query = node.unnest()
+        if (
+            isinstance(query, exp.Select)
+            and {clause for clause, value in query.args.items() if value} <= _CLAUSES
+            and query.args.get("where") is not None
+            and len(query.expressions) == 1
+            and is_aggregate(query.expressions[0].unalias().unnest())
+        ):
+            yield node, query
+
+
+def correlation(query: exp.Select, rows: Relation, around: Relation) -> Correlation | None:
+    """Find the equality that makes the rows of a subquery belong to the unit of the row around.
+
+    None where there is none, or where more of the subquery is not of its own rows.
+    """
+
+    def own(node: exp.Expr) -> bool:
+        return all(rows.matches(c.table, c.name) for c in columns_below(node))
+
+    parts = list(conjuncts(query.args["where"].this))
+    across = [part for part in parts if not own(part)]
+    if not rows.private or len(across) != 1 or not own(query.expressions[0]):
+        return None
+    sides = [across[0].args.get(side) for side in ("this", "expression")]
+    bare = [side.unnest() for side in sides if isinstance(side, exp.Expr)]
+    columns = [side for side in bare if isinstance(side, exp.Column)]
+    if not isinstance(across[0], exp.EQ) or len(columns) != 2:
+        return None
+    inner, outer = columns if own(columns[0]) else reversed(columns)
+    ones, others = rows.matches(inner.table, inner.name), around.matches(outer.table, outer.name)
+    if len(ones) != 1 or len(others) != 1:
+        return None
+    if not is_one_unit(around, rows, [Pair(others[0].column, ones[0].column)]):
+        return None
+    rest = tuple(part for part in parts if part is not across[0])
+    return Correlation(ones[0], others[0], rest)
+
+
+def with_value(
+    names: Names,
+    operators: Operators,
+    around: Relation,
+    rows: Relation,
+    equal: Correlation,
+    node: exp.Expr,
+    query: exp.Select,
+) -> tuple[Relation, exp.Expr]:
+    """Add the value of a subquery to each row ``around``.
+
+    Returns the rows, and the column that stands for the subquery. ``rows`` are those inside that
+    fulfil the conditions, with their unit known. Raises ``QueryRefused`` or ``UnknownName`` with
+    the place of what cannot be used.
+    """
+    rows, unit = _showing_unit(rows)
+    key = resolved_column(equal.inside.column, equal.inside.name)
+    keys: list[exp.Expr] = [key]
+    if not rows.is_unit(key.name):
+        keys.append(generated_column(unit))
+    call = query.expressions[0].unalias().unnest()
+    grouped = exp.Select(
+        expressions=[key.copy(), call.copy()],
+        group=exp.Group(expressions=[each.copy() for each in keys]),
+    )
+    groups = per_unit(names, operators, grouped, rows, keys)
+    at, value = groups.fields
+    same = exp.EQ(
+        this=generated_column(equal.around.column), expression=generated_column(at.column)
+    )
+    joined = Join(around.rows, groups.rows, JoinKind.LEFT, (same,))
+    column: exp.Expr = generated_column(value.column)
+    if isinstance(call, exp.Count | exp.CountIf):
+        column = exp.Coalesce(this=column, expressions=[exp.Literal.number(0)])
+    name = names.new_column()
+    made = Typed(Extend(joined, (Computed(name, column),)), (Column(name, value.type),))
+    field = replace(
+        value,
+        name=name,
+        column=name,
+        merged=True,  # no star means it
+        single=around.is_unit(equal.around.column),
+    )
+    together = depending_on(around, rows)
+    shown = replace(together, rows=made, fields=(*around.fields, field))
+    return shown, resolved_column(name, output_name(node))
+
+
+def _showing_unit(rows: Relation) -> tuple[Relation, str]:
+    """Return the rows with their unit among the fields, where a link's parent has it; its name."""
+    unit = rows.unit
+    assert unit is not None
+    if rows.field_of(unit) is not None:
+        return rows, unit
+    type_ = next(column.type for column in rows.rows.columns if column.name == unit)
+    shown = Field("", unit, unit, type_, merged=True, identity=Identity.UNIT)
+    return replace(rows, fields=(*rows.fields, shown)), unit
