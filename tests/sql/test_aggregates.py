@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 import pytest
 from helpers.columns import column_of
+from helpers.failures import fails_with
 from helpers.laws import SeededSource
 from helpers.sensitivity import TableLab, audit
 from helpers.support import connect, planned
@@ -525,6 +526,26 @@ def test_spreads_stay_within_what_the_bounds_allow_whatever_the_noise(kind: Aggr
     assert found.min() >= 0
     assert found.max() <= (math.sqrt(most) if kind.name.startswith("STDDEV") else most) + 1e-12
     assert estimate(aggregate, measured, [np.zeros(1)] * 3)[0] >= 0
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "instead"),
+    [
+        ("corr(x, i)", "STDDEV_POP(x) * STDDEV_POP(y)"),
+        ("regr_slope(x, i)", "VAR_POP(x)"),
+        ("bool_or(x > 1)", "COUNT_IF(x > 100)"),
+        ("mode(s)", "ORDER BY n DESC LIMIT 1"),
+        ("mode() WITHIN GROUP (ORDER BY s)", "ORDER BY n DESC LIMIT 1"),
+        ("any_value(s)", "ORDER BY n DESC LIMIT 1"),
+        ("string_agg(s, ',')", "GROUP BY x"),
+        ("arg_max(s, x)", "MAX(x)"),
+        ("bit_xor(i)", "Available: COUNT"),
+    ],
+)
+def test_a_refused_aggregate_names_what_to_ask_instead(aggregate: str, instead: str) -> None:
+    with fails_with("aggregate_not_supported") as refused:
+        measures(aggregate)
+    assert instead in (refused.value.hint or "")
 
 
 def test_a_composed_aggregate_is_one_entry_and_one_estimate() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -58,6 +59,43 @@ _AVAILABLE = (
     "Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VARIANCE and STDDEV (of a population "
     "or of a sample), MEDIAN, QUANTILE, MIN and MAX, each with FILTER."
 )
+
+_OF_ONE_ROW = (exp.ArgMax, exp.ArgMin, exp.AnyValue, exp.First, exp.Last)
+_LARGEST_GROUP = "SELECT x, COUNT(*) AS n FROM t GROUP BY x ORDER BY n DESC LIMIT 1."
+_COVARIANCE = "(AVG(x * y) - AVG(x) * AVG(y))"
+_TOGETHER = "Put it together from what is released of the rows that have both:"
+_INSTEAD: Final[Mapping[type[exp.AggFunc], str]] = {
+    **dict.fromkeys(
+        (exp.ArgMax, exp.ArgMin),
+        "Ask for a value near the end, MIN(x) or MAX(x), or count the rows beyond one: "
+        "COUNT_IF(x > 100).",
+    ),
+    **dict.fromkeys(
+        (exp.LogicalOr, exp.LogicalAnd),
+        "One row decides it. Count the rows for which the condition holds, beside all rows: "
+        "COUNT_IF(x > 100), COUNT(*).",
+    ),
+    **dict.fromkeys(
+        (exp.AnyValue, exp.First, exp.Last),
+        f"Group by the value, or ask for the usual one: {_LARGEST_GROUP}",
+    ),
+    exp.Mode: f"Ask for the largest group: {_LARGEST_GROUP}",
+    exp.Corr: f"{_TOGETHER} {_COVARIANCE} / (STDDEV_POP(x) * STDDEV_POP(y)).",
+    **dict.fromkeys(
+        (exp.CovarPop, exp.CovarSamp),
+        f"{_TOGETHER} {_COVARIANCE[1:-1]}.",
+    ),
+    **dict.fromkeys(
+        (exp.RegrSlope, exp.RegrIntercept, exp.RegrR2),
+        f"{_TOGETHER} the slope is {_COVARIANCE} / VAR_POP(x).",
+    ),
+    **dict.fromkeys(
+        (exp.ArrayAgg, exp.GroupConcat),
+        "A list of values shows rows. Ask for a row for each value: SELECT x, COUNT(*) FROM t "
+        "GROUP BY x.",
+    ),
+}
+"""What to ask for instead of an aggregate that is not available."""
 
 
 class Aggregates:
@@ -409,16 +447,13 @@ class Aggregates:
 
     def _not_available(self, function: exp.AggFunc) -> QueryRefused:
         name = written_name(function)
-        extreme = isinstance(function, exp.ArgMax | exp.ArgMin)
-        reveals = f"{name} reveals the value of a single row"
         return self._refusal(
-            reveals if extreme else f"the aggregate {name} is not available",
+            f"{name} reveals the value of a single row"
+            if isinstance(function, _OF_ONE_ROW)
+            else f"the aggregate {name} is not available",
             "aggregate_not_supported",
             function,
-            hint="Ask for a value near the end, MIN(x) or MAX(x), or count the rows beyond one: "
-            "COUNT_IF(x > 100)."
-            if extreme
-            else _AVAILABLE,
+            hint=_INSTEAD.get(type(function), _AVAILABLE),
         )
 
     def _no_bounds(self, call: AggregateCall, reason: str) -> QueryRefused:
@@ -436,12 +471,16 @@ class Aggregates:
         if found is not None and isinstance(call.function.this.unnest(), exp.Column):
             reason = f"column {found.name} is of type {found.type} and cannot be summed"
             name = found.name if found.name.isidentifier() else quote(found.name)
-            cast = f"CAST({name} AS DOUBLE)"
+            hint = f"Cast it to a number: CAST({name} AS DOUBLE)."
+            if found.type.is_temporal:
+                hint = (
+                    "Ask for the time since a moment: "
+                    f"date_diff('day', DATE '2020-01-01', {name}), {PER_ROW} => (0, 3650)."
+                )
         else:
-            reason, cast = "what is summed is not a number", "CAST(x AS DOUBLE)"
-        return self._refusal(
-            reason, "not_numeric", column or call.function, hint=f"Cast it to a number: {cast}."
-        )
+            reason = "what is summed is not a number"
+            hint = "Cast it to a number: CAST(x AS DOUBLE)."
+        return self._refusal(reason, "not_numeric", column or call.function, hint=hint)
 
     def _unbounded(self, call: AggregateCall) -> QueryRefused:
         return self._refusal(
