@@ -14,7 +14,7 @@ from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
-from dpsql.ir.measures import Aggregate, AggregateKind, MeasureKind
+from dpsql.ir.measures import Aggregate, MeasureKind
 from dpsql.ir.plan import BlockPlan
 
 
@@ -189,10 +189,10 @@ def with_drift(
         return interval
     cut = _rows_beyond(plan, released) / max(total, 1.0)  # of each row that counts
     kind, half = plan.block.aggregates[index].kind, (lattice.upper - lattice.lower) / 2
-    average = kind is AggregateKind.AVG
+    average = kind.is_average
     least, most = (lattice.lower, lattice.upper) if average else (0.0, half**2)
     drift = _DRIFT * (half if average else half**2) * cut / (1 + cut)
-    power = 2 if kind in (AggregateKind.STDDEV_POP, AggregateKind.STDDEV_SAMP) else 1
+    power = 2 if kind.is_deviation else 1
     low, high = interval.low**power, interval.high**power
     low, high = np.maximum(low - drift, least), np.minimum(high + drift, np.maximum(high, most))
     return Interval(low ** (1 / power), high ** (1 / power))

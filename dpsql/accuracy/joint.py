@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from dpsql.accuracy.estimates import FloatArray, PlausibleRange
-from dpsql.ir.measures import Aggregate, AggregateKind, Lattice, Measure
+from dpsql.ir.measures import Aggregate, Lattice, Measure
 
 _LARGE: Final = 12
 """Margins of a number from which the range of its variance is narrower than that by parts."""
@@ -46,7 +46,7 @@ def joint_range(
     ``apart`` is the range by parts, which spreads of few values have.
     """
     lattice, *_ = lattices = [measures[index].lattice for index in aggregate.measures]
-    if aggregate.kind is AggregateKind.AVG:
+    if aggregate.kind.is_average:
         return joint_average(lattice, parts, margins(confidence))
     own, of_average, of_number = (
         margins(float(np.nextafter(1 - risk * (1 - confidence), 1))) for risk in _RISKS
@@ -55,10 +55,10 @@ def joint_range(
     limit = (center.upper - center.lower) / 2
     found = _variance(_given(lattices[2]), limit, parts, own, of_average)
     found = found.clip(0.0, limit**2)
-    if aggregate.kind in (AggregateKind.VAR_SAMP, AggregateKind.STDDEV_SAMP):
+    if aggregate.kind.of_sample:
         fewest, most = np.maximum(number - of_number[1], 2.0), number + of_number[1]
         found = PlausibleRange(found.low * most / (most - 1), found.high * fewest / (fewest - 1))
-    if aggregate.kind in (AggregateKind.STDDEV_POP, AggregateKind.STDDEV_SAMP):
+    if aggregate.kind.is_deviation:
         found = PlausibleRange(np.sqrt(found.low), np.sqrt(found.high))
     large = number >= _LARGE * own[1]
     return PlausibleRange(

@@ -95,6 +95,21 @@ class AggregateKind(Enum):
         """True if the answer is computed from several noisy measures."""
         return bool(self.value.parts)
 
+    @property
+    def is_average(self) -> bool:
+        """True of AVG."""
+        return self.value.parts == _MEAN
+
+    @property
+    def is_deviation(self) -> bool:
+        """True if the answer is the root of a variance."""
+        return self in (AggregateKind.STDDEV_POP, AggregateKind.STDDEV_SAMP)
+
+    @property
+    def of_sample(self) -> bool:
+        """True if the number of values counts as one less, as in a sample."""
+        return self in (AggregateKind.VAR_SAMP, AggregateKind.STDDEV_SAMP)
+
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
