@@ -142,9 +142,12 @@ class _Reader:
         )
 
     def _sequence(self) -> Pattern:
-        found = Pattern("", atoms=0)
+        found, ended = Pattern("", atoms=0), False
         while self.at < len(self.text) and self.text[self.at] not in "|)":
             part = self._repeated(self._part())
+            if ended or (part.text == self._ends[0] and found.text):
+                raise PatternRefused("^ behind other parts, or $ before them")
+            ended = part.text == self._ends[1]
             found = Pattern(
                 found.text + part.text,
                 found.groups + part.groups,
