@@ -57,20 +57,33 @@ class FirstAnswer:
     released: bool
 
     def __post_init__(self) -> None:
-        if len(self.rows) <= MOST_ANSWER_ROWS:
-            return
-        raise QueryRefused(
-            f"the subquery {self.text} has more than {MOST_ANSWER_ROWS} rows, too many to stand "
-            "beside private rows",
-            code="query_too_large",
-            hint="Add ORDER BY … LIMIT to it."
-            + " What was released of it is kept: asked alone, it costs nothing." * self.released,
-        )
+        kept = " What was released of it is kept: asked alone, it costs nothing." * self.released
+        if len(self.rows) > MOST_ANSWER_ROWS:
+            raise QueryRefused(
+                f"the subquery {self.text} has more than {MOST_ANSWER_ROWS} rows, too many to "
+                "stand beside private rows",
+                code="query_too_large",
+                hint=f"Add ORDER BY … LIMIT to it.{kept}",
+            )
+        moments = [place for place, each in enumerate(self.columns) if each.type.is_moment]
+        if any(_has_no_moment(row[place]) for row in self.rows for place in moments):
+            raise QueryRefused(
+                f"the subquery {self.text} has a moment that is infinite or out of the years 1 to "
+                "9999, which cannot stand beside private rows",
+                code="expression_not_allowed",
+                hint=f"Leave such moments out with a condition.{kept}",
+            )
 
     @property
     def has_constants(self) -> bool:
         """True if constants can be written of the types of all columns."""
         return all(column.type.kind in _TYPICAL for column in self.columns)
+
+
+def _has_no_moment(value: object) -> bool:
+    """Tell whether a value is a text in place of a moment, or the end that infinity becomes."""
+    ends = {date.min, date.max, datetime.min, datetime.max}
+    return isinstance(value, str) or value in ends
 
 
 def stand_in(number: int, text: str, columns: Sequence[Column]) -> FirstAnswer:
@@ -179,12 +192,16 @@ def _is_of_groups(query: exp.Expr) -> bool:
 def _rows(answer: FirstAnswer) -> exp.Select:
     """Write rows of constants as a SELECT, with the names and types of its columns."""
     names = [f"c{place}" for place in range(len(answer.columns))]
-    rows = answer.rows or ((None,) * len(names),)
+    typical = tuple(_typical(column.type) for column in answer.columns)
+    rows = answer.rows or (typical,)
+    empty = [all(value is None for value in values) for values in zip(*rows, strict=True)]
     values = [
         exp.Tuple(
             expressions=[
-                _constant(value, column.type)
-                for value, column in zip(row, answer.columns, strict=True)
+                _constant(usual if nothing else value, column.type)
+                for value, usual, nothing, column in zip(
+                    row, typical, empty, answer.columns, strict=True
+                )
             ]
         )
         for row in rows
@@ -196,14 +213,21 @@ def _rows(answer: FirstAnswer) -> exp.Select:
         ),
     )
     columns = [
-        exp.alias_(_cast(exp.column(name), column.type), column.name, quoted=True)
-        for name, column in zip(names, answer.columns, strict=True)
+        exp.alias_(
+            _null(column.type) if nothing else _cast(exp.column(name), column.type),
+            column.name,
+            quoted=True,
+        )
+        for name, column, nothing in zip(names, answer.columns, empty, strict=True)
     ]
     made = exp.Select(expressions=columns).from_(listed)
     return made if answer.rows else made.where(exp.false())
 
 
 def _constant(value: object, type_: SqlType) -> exp.Expr:
+    """Write a value, of a type where that shows; NULL is of the type of what stands around it."""
+    if value is None:
+        return exp.null()
     if isinstance(value, float):
         words = {math.inf: "inf", -math.inf: "-inf"}
         text = "nan" if math.isnan(value) else words.get(value, repr(value))
@@ -213,7 +237,13 @@ def _constant(value: object, type_: SqlType) -> exp.Expr:
     if isinstance(value, Decimal):  # of 38 digits behind the point, it has 39
         return _cast(exp.Literal.string(f"{value:f}"), type_)
     found = literal_node(value)
-    return found if type_.kind in _PLAIN and value is not None else _cast(found, type_)
+    return found if type_.kind in _PLAIN else _cast(found, type_)
+
+
+def _null(type_: SqlType) -> exp.Expr:
+    """Write a NULL of a type; a cast of NULL is not compared on every engine."""
+    typical = _constant(_typical(type_), type_)
+    return exp.Nullif(this=typical, expression=typical.copy())
 
 
 def _cast(node: exp.Expr, type_: SqlType) -> exp.Expr:

@@ -68,6 +68,10 @@ QUESTIONS = (
     "SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY n DESC, k LIMIT 3",
     "SELECT n FROM (SELECT uid, count(*) AS n FROM visits GROUP BY uid) GROUP BY n ORDER BY n",
     "SELECT name, size FROM shops ORDER BY name",
+    "SELECT count(*) FROM visits WHERE n > (SELECT avg(n) FROM visits WHERE flag)",
+    "SELECT s, count(*) FROM visits WHERE s NOT IN (SELECT s FROM visits WHERE n > 3 GROUP BY s HAVING count(*) > 9000) GROUP BY s ORDER BY s",
+    "SELECT count(*) FROM visits LEFT JOIN (SELECT k, NULLIF(max(size), max(size)) AS no FROM shops GROUP BY k) t USING (k) WHERE no IS NULL AND n > COALESCE((SELECT max(k) FROM shops WHERE k < 0), 3)",
+    "SELECT k, count(*) FROM visits v WHERE NOT (s IN (SELECT w.s FROM visits w WHERE w.uid = v.uid AND w.n > v.n) OR k > 3) GROUP BY k ORDER BY k",
 )
 
 

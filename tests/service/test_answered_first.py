@@ -49,7 +49,9 @@ PUBLIC = [
     "SELECT COUNT(*) FROM visits WHERE big < (SELECT SUM(size) FROM shops)",
     "SELECT COUNT(*) FROM visits WHERE x < (SELECT 'nan'::DOUBLE) AND wide < (SELECT 'inf'::DOUBLE) AND x > (SELECT '-inf'::FLOAT)",
     "SELECT COUNT(*) FROM visits WHERE s > (SELECT 's''1\"; --' || chr(0)) AND flag = (SELECT true)",
-    "SELECT COUNT(*) FROM visits WHERE d < (SELECT DATE '12024-01-01') AND d > (SELECT DATE '0044-03-15 (BC)')",
+    "SELECT COUNT(*) FROM visits LEFT JOIN (SELECT k, NULLIF(MAX(size), MAX(size)) AS no FROM shops GROUP BY k) t USING (k) WHERE no IS NULL",
+    "SELECT COUNT(*) FROM visits WHERE COALESCE((SELECT MAX(size) FROM shops WHERE size < 0), n) > 3 AND NOT (n > (SELECT n FROM visits WHERE false) AND n < -9)",
+    "SELECT COUNT(*) FROM visits WHERE n IN (SELECT NULLIF(k, k) FROM shops LIMIT 1) OR s = (SELECT MAX(name) FROM shops WHERE size < 0) OR n > 3",
     "SELECT COUNT(*) FROM visits WHERE ts > (SELECT TIMESTAMPTZ '2024-01-07 03:00:00+02')",
 ]
 
