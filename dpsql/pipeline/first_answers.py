@@ -225,7 +225,7 @@ def _rows(answer: FirstAnswer) -> exp.Select:
 
 
 def _constant(value: object, type_: SqlType) -> exp.Expr:
-    """Write a value, of a type where that shows; NULL is of the type of what stands around it."""
+    """Write a constant, with a cast where the type does not show; NULL is any type's."""
     if value is None:
         return exp.null()
     if isinstance(value, float):
@@ -234,7 +234,7 @@ def _constant(value: object, type_: SqlType) -> exp.Expr:
         return _cast(exp.Literal.string(text), type_)
     if isinstance(value, datetime) and value.tzinfo is not None:
         return _cast(exp.Literal.string(value.isoformat(sep=" ")), type_)
-    if isinstance(value, Decimal):  # of 38 digits behind the point, it has 39
+    if isinstance(value, Decimal) and type_.digits == (38, 38):  # 39 with the zero before the point
         return _cast(exp.Literal.string(f"{value:f}"), type_)
     found = literal_node(value)
     return found if type_.kind in _PLAIN else _cast(found, type_)
