@@ -78,7 +78,7 @@ column_not_grouped: select k from visits group by k having uid = 1
 column_not_grouped: select k from visits group by k order by uid
 groups_by_unit: select email, count(*) from mails group by email
 answers: select count(distinct uid+1) from visits
-aggregate_not_supported: select count(distinct uid, k) from visits
+answers: select count(distinct uid, k) from visits
 answers: select count(distinct k) from visits
 groups_by_unit: select case when uid = 3 then k end, count(*) from visits group by 1
 answers: select 1 as uid, count(distinct uid) from (select 1 as uid from visits)

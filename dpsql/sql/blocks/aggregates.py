@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Final
 
 from sqlglot import exp
@@ -233,15 +234,7 @@ class Aggregates:
     def _count_distinct(
         self, call: AggregateCall, distinct: exp.Distinct
     ) -> tuple[AggregateKind, tuple[Measure, ...]]:
-        values = distinct.expressions
-        if len(values) != 1:
-            raise self._refusal(
-                "COUNT(DISTINCT …) takes one argument",
-                "aggregate_not_supported",
-                distinct,
-                hint="Join the values into one text: COUNT(DISTINCT concat(a, '|', b)).",
-            )
-        (value,) = values
+        value = _as_one(distinct.expressions)
         identity = self._identity(value)
         if identity < Identity.NULLABLE:
             return AggregateKind.COUNT, (self._counted(call, MeasureKind.DISTINCT, value),)
@@ -497,6 +490,23 @@ class Aggregates:
         self, reason: str, code: str, node: exp.Expr | None, hint: str | None = None
     ) -> QueryRefused:
         return refusal(self.text, reason, code, node, hint)
+
+
+def _as_one(values: Sequence[exp.Expr]) -> exp.Expr:
+    """Join several values into one text, or into NULL; leave a single value alone.
+
+    Each but the last stands after its length: so no two ways of dividing a text among them are
+    alike.
+    """
+    *before, last = values
+    if not before:
+        return last
+    parts: list[exp.Expr] = []
+    for value in before:
+        text = exp.cast(value.copy(), exp.DType.TEXT)
+        parts += [exp.cast(exp.Length(this=text), exp.DType.TEXT), exp.Literal.string(":"), text]
+    parts.append(exp.cast(last.copy(), exp.DType.TEXT))
+    return reduce(lambda one, other: exp.DPipe(this=one, expression=other), parts)
 
 
 def _tighter(known: Aggregate, again: Aggregate) -> Aggregate:
