@@ -263,7 +263,13 @@ join_needs_unit: select count(*) from visits a join shops s using (k) join visit
 join_units_differ: select count(*) from visits v join mails m on v.s = m.email
 join_needs_unit: select count(*) from visits a semi join visits b using (k)
 join_needs_unit: select count(*) from visits a anti join visits b on a.k = b.k and b.s = 'target'
-join_kind: select count(*) from visits a full join visits b using (uid)
+answers: select count(*) from visits a full join visits b using (uid)
+answers: select b.k, count(a.k) from visits a full join visits b on a.uid = b.uid and a.n < b.n group by b.k
+join_kind: select count(*) from visits full join shops using (k)
+join_needs_unit: select count(*) from visits a full join visits b on a.k = b.k
+join_needs_unit: select count(*) from visits a full join visits b on a.uid = b.uid or true
+groups_by_unit: select coalesce(a.uid, b.uid) as u, count(*) from visits a full join visits b on a.uid = b.uid group by u
+groups_by_unit: select uid, count(*) from visits a full join visits b using (uid) group by uid
 join_keeps_public: select count(*) from shops left join visits using (k)
 join_keeps_public: select count(*) from shops anti join visits using (k)
 answers: select s.k, count(v.n) from shops s left join visits v on s.k = v.k group by s.k

@@ -182,3 +182,14 @@ SELECT k, count(*) FROM items i WHERE qty < (SELECT max(qty) FROM items j WHERE 
 SELECT k, count(*) FROM orders o WHERE (SELECT count(*) FROM returns r JOIN items i USING (ikey) WHERE i.okey = o.okey) > 0 GROUP BY k ORDER BY k
 SELECT city, count(*) FROM people p WHERE (SELECT count(*) FROM visits v WHERE v.uid = p.uid AND (SELECT count(*) FROM orders o WHERE o.uid = v.uid) > 2) > 3 GROUP BY city ORDER BY city
 SELECT CASE WHEN (SELECT count_if(k > 2) FROM visits v WHERE v.uid = p.uid) > 1 THEN 'many' ELSE 'few' END AS g, count(*) FROM people p GROUP BY g ORDER BY g
+SELECT count(*), count(p.uid), count(v.uid), count(DISTINCT p.uid), sum(v.n) FROM people p FULL JOIN visits v ON p.uid = v.uid
+SELECT city, k, count(*) FROM people FULL OUTER JOIN orders USING (uid) GROUP BY city, k ORDER BY city, k
+SELECT count(*), count(DISTINCT uid), count(DISTINCT people.uid), count(DISTINCT orders.uid) FROM people FULL JOIN orders USING (uid)
+SELECT v.k, o.k, count(*) FROM visits v FULL JOIN orders o ON o.uid = v.uid AND o.k = v.k GROUP BY v.k, o.k ORDER BY v.k, o.k
+SELECT v.k, count(o.okey) FROM visits v FULL JOIN orders o ON o.uid = v.uid AND o.price > 30 AND v.n > 3 WHERE v.k IS NULL OR o.k = 2 GROUP BY v.k ORDER BY v.k
+SELECT k, count(*) FROM visits FULL JOIN logins USING (uid, k) GROUP BY k ORDER BY k
+SELECT k, count(DISTINCT uid) FROM visits NATURAL FULL JOIN orders GROUP BY k ORDER BY k
+SELECT n, count(*) FROM (SELECT uid, count(v.k) AS n FROM people FULL JOIN visits v USING (uid) GROUP BY uid) GROUP BY n ORDER BY n
+SELECT city, count(*), count(v.k), count(o.k) FROM people FULL JOIN visits v USING (uid) FULL JOIN orders o USING (uid) GROUP BY city ORDER BY city
+SELECT city, count(*), count(o.k) FROM people p FULL JOIN visits v ON p.uid = v.uid LEFT JOIN orders o ON o.uid = v.uid AND o.k > 1 GROUP BY city ORDER BY city
+SELECT age, count(*) FROM (SELECT * FROM people FULL JOIN (SELECT uid, k AS age FROM orders) o USING (uid, age)) GROUP BY age ORDER BY age

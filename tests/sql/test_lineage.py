@@ -479,7 +479,9 @@ REFUSED = [
     ("SELECT count(*) FROM shops SEMI JOIN visits USING (k)", "join_keeps_public", "visits"),
     ("SELECT count(*) FROM shops ANTI JOIN visits USING (k)", "join_keeps_public", "visits"),
     # kinds of joins
-    ("SELECT count(*) FROM people p FULL JOIN visits v ON p.uid = v.uid", "join_kind", "visits v"),
+    ("SELECT count(*) FROM items i FULL JOIN orders o ON i.okey = o.okey", "join_kind", "orders o"),
+    ("SELECT count(*) FROM people p FULL JOIN visits v ON p.uid = v.k", "join_needs_unit", "visits v"),
+    ("SELECT count(*) FROM shops s, people p FULL JOIN visits v ON p.uid = v.uid", "join_kind", "visits v"),
     ("SELECT count(*) FROM people p FULL OUTER JOIN shops s ON s.k = p.age", "join_kind", "shops s"),
     ("SELECT count(*) FROM people p ASOF JOIN visits v ON p.uid = v.uid AND p.age >= v.n", "join_kind", ""),
     ("SELECT count(*) FROM people POSITIONAL JOIN visits", "join_kind", "visits"),

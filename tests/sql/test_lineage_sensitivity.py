@@ -34,7 +34,7 @@ from dpsql.ir.relations import Computed, PerUnit, UnitFunction, UnitValue
 from dpsql.policy import model as policy
 from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
 from dpsql.sql.expressions import totality
-from dpsql.sql.lineage import joins, resolver, semijoins, unit_values
+from dpsql.sql.lineage import full_joins, joins, resolver, semijoins, unit_values
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.relations import from_clause
@@ -163,6 +163,8 @@ ROWS = (
     "(SELECT uid, k, CAST(NOT EXISTS (SELECT 1 FROM items i WHERE i.okey = o.okey AND i.qty > 1) AS VARCHAR) AS v FROM orders o)",
     "(SELECT uid, k, CAST(k IN (SELECT k FROM shops) AS VARCHAR) AS v FROM visits WHERE NOT (k IN (SELECT size FROM shops) AND n > 1))",
     "(SELECT uid, k, s AS v FROM visits WHERE (uid, k) NOT IN (SELECT uid, k FROM logins))",
+    "(SELECT uid, k, s AS v FROM visits FULL JOIN orders USING (uid, k))",
+    "(SELECT uid, count(n) AS k, min(city) AS v FROM people p FULL JOIN visits USING (uid) GROUP BY uid)",
     "(SELECT uid, (SELECT count(*) FROM visits w WHERE w.uid = l.uid AND w.n > 0) AS k, 'q' AS v FROM logins l)",
     "(SELECT uid, k, s AS v FROM visits v WHERE n < (SELECT max(n) FROM visits w WHERE w.uid = v.uid) OR k = 2)",
     "(SELECT uid, k, (SELECT min(CAST(qty AS VARCHAR)) FROM items i WHERE i.okey = o.okey) AS v FROM orders o)",
@@ -236,7 +238,9 @@ def sources(draw: st.DrawFn) -> tuple[str, list[str], list[str], list[str]]:
     if shape == "comma":
         conditions = [f"a.uid = b.uid AND ({c})" for c in [*conditions, *ON]]
         return f"{first}, {other}", conditions, [*keys, "b.k", "b.v"], [*measures, "count(b.k)"]
-    kind = draw(st.sampled_from(["JOIN", "LEFT JOIN", "RIGHT JOIN", "SEMI JOIN", "ANTI JOIN"]))
+    kind = draw(
+        st.sampled_from(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"])
+    )
     extra = draw(st.lists(st.sampled_from(ON), max_size=1))
     from_ = (
         f"{first} {kind} {other} ON {' AND '.join(['a.uid = b.uid', *(f'({c})' for c in extra)])}"
@@ -247,7 +251,7 @@ def sources(draw: st.DrawFn) -> tuple[str, list[str], list[str], list[str]]:
     measures += ["count(DISTINCT b.uid)", "count(b.v)"]
     if shape == "twice":
         third = draw(st.sampled_from(ROWS))
-        from_ += f" {draw(st.sampled_from(['JOIN', 'LEFT JOIN', 'ANTI JOIN']))} {third} c ON "
+        from_ += f" {draw(st.sampled_from(['JOIN', 'LEFT JOIN', 'FULL JOIN', 'ANTI JOIN']))} {third} c ON "
         from_ += f"{draw(st.sampled_from(['a', 'b']))}.uid = c.uid AND c.k >= b.k"
     return from_, conditions, keys, measures
 
@@ -412,14 +416,14 @@ def caught(world: World, sql: str, **parameters: Any) -> bool:
     return audit(world, found) != {}
 
 
-@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN"])
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"])
 def test_the_audit_notices_joins_that_forget_the_unit(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     legal = f"SELECT p.age, count(*) FROM people p {kind} visits v ON p.uid = v.uid GROUP BY p.age"
     assert not caught(CROWD, legal)
     monkeypatch.setattr(joins, "_same_unit", lambda *_: True)
-    key = "v.k" if kind == "LEFT JOIN" else "p.age"
+    key = "v.k" if kind in ("LEFT JOIN", "FULL JOIN") else "p.age"
     illegal = f"SELECT {key}, count(*) FROM people p {kind} visits v ON p.age = v.k GROUP BY {key}"
     world = {**CROWD, "visits": [(u, u % 3, "1", 1, 0.5) for u in (1, 2, 3)]}
     assert caught(world, illegal)
@@ -490,6 +494,24 @@ def test_the_audit_notices_conditions_that_ask_for_private_rows(
         plan_of(sql.format("orders"))
     monkeypatch.setattr(semijoins, "is_one_unit", lambda *_: True)
     assert caught(world, sql.format("orders"))
+
+
+def test_the_audit_notices_rows_without_a_match_under_another_unit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    join = "FROM people p FULL JOIN orders o ON p.uid = o.uid"
+    sql = f"SELECT o.k, count(o.okey) {join} GROUP BY o.k"
+    orders = [(unit, 10 * unit + i, 1, 1.0) for unit in (1, 2, 3) for i in range(3)]
+    world = {**CROWD, "people": [], "orders": orders}
+    assert not caught(world, sql)
+    either = full_joins._either
+
+    def of_the_next_column(one: str, other: str) -> exp.Expr:
+        stem = other.rstrip("0123456789")
+        return either(one, f"{stem}{int(other[len(stem) :]) + 1}")  # of the order, not the person
+
+    monkeypatch.setattr(full_joins, "_either", of_the_next_column)
+    assert caught(world, sql)
 
 
 def test_the_audit_notices_values_of_the_rows_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ Equal: TypeAlias = tuple[frozenset[str], ...]
 """Sets of columns that are equal to each other."""
 
 _KEPT = {"": "inner", "INNER": "inner", "CROSS": "inner", "SEMI": "semi", "ANTI": "anti"}
-_OUTER = {"LEFT": "left", "RIGHT": "right"}
+_OUTER = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 _PARTS = frozenset({"this", "on", "using", "method", "side", "kind"})
 
 
@@ -72,7 +72,7 @@ def joined(
         if kind != "inner":  # of rows without a match only the keys are asked for
             given, kind = keeper.rows, "inner"
         keeper = other
-    per_unit = len(conditions) == 1 and any(_units_meet(left, right, pair) for pair in pairs)
+    per_unit = len(conditions) == 1 and any(units_meet(left, right, pair) for pair in pairs)
     if kind == "left":
         right = right.filled_with_nulls(per_unit=per_unit)
     if kind == "right":
@@ -141,7 +141,7 @@ def _paired(left: Relation, right: Relation, conditions: Sequence[exp.Expr], kin
 
 
 def kind_of(join: exp.Join, text: str) -> str:
-    """Name the kind of a join: inner, left, right, semi or anti.
+    """Name the kind of a join: inner, left, right, full, semi or anti.
 
     Raises ``QueryRefused`` for others.
     """
@@ -157,7 +157,7 @@ def kind_of(join: exp.Join, text: str) -> str:
             f"{words or 'this form of'} JOIN is not available over private rows",
             "join_kind",
             join,
-            hint="Available: INNER, LEFT, RIGHT, SEMI and ANTI JOIN.",
+            hint="Available: INNER, LEFT, RIGHT, FULL, SEMI and ANTI JOIN.",
         )
     return found
 
@@ -177,12 +177,12 @@ def refuse_many(rows: Relation, most: int, join: exp.Expr, text: str) -> None:
 
 
 def refuse_right_after_comma(joins: Sequence[exp.Join], text: str) -> None:
-    """Refuse a RIGHT JOIN in a FROM with commas. Raises ``QueryRefused``."""
-    right = next((join for join in joins if join.side == "RIGHT"), None)
+    """Refuse a RIGHT or FULL JOIN in a FROM with commas. Raises ``QueryRefused``."""
+    right = next((join for join in joins if join.side in ("RIGHT", "FULL")), None)
     if right is not None and any(map(_is_comma, joins)):
         raise refusal(
             text,
-            "RIGHT JOIN after a comma is not available over private rows",
+            f"{right.side} JOIN after a comma is not available over private rows",
             "join_kind",
             right,
             hint="Write JOIN … ON instead of the comma.",
@@ -326,7 +326,7 @@ def _same_unit(left: Relation, right: Relation, equal: Equal) -> bool:
     return _meet(ones, others, equal)
 
 
-def _units_meet(left: Relation, right: Relation, pair: Pair) -> bool:
+def units_meet(left: Relation, right: Relation, pair: Pair) -> bool:
     """Tell whether two columns that are equal hold the unit, in all rows of either side."""
     one, other = pair
     return (left.is_unit(one) and right.is_unit(other)) or (

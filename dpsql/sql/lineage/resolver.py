@@ -28,6 +28,7 @@ from dpsql.policy.model import Policy
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.first_answers import after_answering, to_answer_first
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
+from dpsql.sql.lineage.full_joins import fully_joined
 from dpsql.sql.lineage.join_columns import (
     column_equalities,
     conjuncts,
@@ -220,13 +221,17 @@ class Lineage:
             *pairs_of(conditions),
             *(filter_pairs(filters, both) if kind == "inner" else ()),
         ]
-        made = joined(left, right, join, conditions, pairs, text)
+        if kind == "full":
+            sides = left, right
+            made = fully_joined(self.names, self.operators, *sides, join, conditions, pairs, shared)
+        else:
+            made = made_one(joined(left, right, join, conditions, pairs, text), shared, kind)
         refuse_many(made, self.tables.most_joined, join, text)
         self.operators.count_columns(len(made.fields), join)
         if later:
             made = self._filtered(made, exp.Where(this=exp.and_(*later)), scope, {})
         self.operators.check_size(made, join)
-        return made_one(made, shared, kind)
+        return made
 
     def _join_conditions(
         self, join: exp.Join, kind: str, both: Relation
