@@ -367,6 +367,202 @@ FROM (
 -- postgresql: 867898dc92226ba8
 -- spark: 7829920ab13a91ff
 
+-- title: A FULL JOIN with a further condition
+-- world: lineage
+SELECT o.k, COUNT(*) FROM visits v FULL JOIN orders o ON v.uid = o.uid AND v.n > o.k GROUP BY o.k;
+
+-- __dpsql_released_0, as one: 6900a2e2e1b78b66
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "__dpsql_c10" AS "__dpsql_unit",
+        "__dpsql_c8" AS "__dpsql_k0"
+      FROM (
+        SELECT
+          *,
+          COALESCE("__dpsql_c1", "__dpsql_c6") AS "__dpsql_c10"
+        FROM (
+          SELECT
+            "__dpsql_c1" AS "__dpsql_c1",
+            "__dpsql_c2" AS "__dpsql_c2",
+            "__dpsql_c3" AS "__dpsql_c3",
+            "__dpsql_c6" AS "__dpsql_c6",
+            "__dpsql_c7" AS "__dpsql_c7",
+            "__dpsql_c8" AS "__dpsql_c8"
+          FROM (
+            SELECT
+              "uid" AS "__dpsql_c1",
+              "k" AS "__dpsql_c2",
+              "n" AS "__dpsql_c3"
+            FROM "visits"
+          )
+          LEFT JOIN (
+            SELECT
+              "uid" AS "__dpsql_c6",
+              "okey" AS "__dpsql_c7",
+              "k" AS "__dpsql_c8"
+            FROM "orders"
+          )
+            ON (
+              (
+                "__dpsql_c1" = "__dpsql_c6"
+              ) AND (
+                "__dpsql_c3" > "__dpsql_c8"
+              )
+            )
+          UNION ALL
+          SELECT
+            "__dpsql_c1" AS "__dpsql_c1",
+            "__dpsql_c2" AS "__dpsql_c2",
+            "__dpsql_c3" AS "__dpsql_c3",
+            "__dpsql_c6" AS "__dpsql_c6",
+            "__dpsql_c7" AS "__dpsql_c7",
+            "__dpsql_c8" AS "__dpsql_c8"
+          FROM (
+            SELECT
+              *
+            FROM (
+              SELECT
+                "uid" AS "__dpsql_c1",
+                "k" AS "__dpsql_c2",
+                "n" AS "__dpsql_c3"
+              FROM "visits"
+            )
+            RIGHT JOIN (
+              SELECT
+                "uid" AS "__dpsql_c6",
+                "okey" AS "__dpsql_c7",
+                "k" AS "__dpsql_c8"
+              FROM "orders"
+            )
+              ON (
+                (
+                  "__dpsql_c1" = "__dpsql_c6"
+                ) AND (
+                  "__dpsql_c3" > "__dpsql_c8"
+                )
+              )
+            WHERE
+              "__dpsql_c1" IS NULL
+          )
+        )
+      )
+      WHERE
+        NOT "__dpsql_c10" IS NULL
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: not bound
+-- spark: not bound
+
+-- title: A value of a unit's rows beside each of its rows
+-- world: lineage
+SELECT v.k, COUNT(*) FROM visits v WHERE (SELECT COUNT(*) FROM orders o WHERE o.uid = v.uid) > 1
+GROUP BY v.k;
+
+-- __dpsql_released_0, as one: 7cf2fd484d859771
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM (
+        SELECT
+          *,
+          COALESCE("__dpsql_c6", 0) AS "__dpsql_c7"
+        FROM "visits"
+        LEFT JOIN (
+          SELECT
+            "__dpsql_c1" AS "__dpsql_c5",
+            COUNT(*) AS "__dpsql_c6"
+          FROM (
+            SELECT
+              "uid" AS "__dpsql_c1",
+              "okey" AS "__dpsql_c2",
+              "k" AS "__dpsql_c3"
+            FROM "orders"
+          )
+          GROUP BY
+            1
+        )
+          ON (
+            (
+              "uid" = "__dpsql_c5"
+            )
+          )
+      )
+      WHERE
+        NOT "uid" IS NULL AND (
+          "__dpsql_c7" > 1
+        )
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: not bound
+-- spark: not bound
+
 -- title: A semi-join by IN
 -- world: lineage
 SELECT k, COUNT(*) FROM visits WHERE k IN (SELECT k FROM shops WHERE size > 10) GROUP BY k;
