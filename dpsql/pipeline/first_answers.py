@@ -111,24 +111,34 @@ def subquery_text(tree: exp.Query, number: int) -> str:
 
 
 def part_of(tree: exp.Query, number: int) -> exp.Query:
-    """Return a subquery as a statement, with the CTEs around it."""
+    """Return a subquery as a statement, with the CTEs around it in one WITH.
+
+    Raises ``QueryRefused`` where one WITH would give a name to another CTE.
+    """
     query = query_numbered(tree, number)
     assert query is not None, "it was query_numbered before"
     part = query.unnest().copy()
     assert isinstance(part, exp.Query)
-    ctes: list[exp.CTE] = list(part.ctes)
-    recursive, above = False, query.parent
+    levels = [(part.args.get("with_"), list(part.ctes))]
+    above: exp.Expr | None = query.parent
     below: exp.Expr = query
     while above is not None:
         with_ = above.args.get("with_") if isinstance(above, exp.Query) else None
         if isinstance(with_, exp.With):
-            known = {fold(cte.alias) for cte in ctes}
             at = next((i for i, cte in enumerate(with_.expressions) if cte is below), None)
-            seen = [cte for cte in with_.expressions[:at] if fold(cte.alias) not in known]
-            ctes = [*(cte.copy() for cte in seen), *ctes]
-            recursive = recursive or bool(with_.args.get("recursive"))
+            levels.append((with_, [cte.copy() for cte in with_.expressions[:at]]))
         below = above if isinstance(above, exp.CTE) else below
         above = above.parent
+    levels = [(with_, ctes) for with_, ctes in reversed(levels) if ctes]
+    ctes = [cte for _, of_level in levels for cte in of_level]
+    recursive = any(with_ is not None and with_.args.get("recursive") for with_, _ in levels)
+    if len(levels) > 1 and (recursive or len({fold(cte.alias) for cte in ctes}) < len(ctes)):
+        raise QueryRefused(
+            "a subquery that is answered first has CTEs of one name, or recursive ones, around it "
+            "and in it",
+            code="subquery_over_private_rows",
+            hint="Write all CTEs in the WITH of the statement, with names of their own.",
+        )
     if ctes:
         part.set("with_", exp.With(expressions=ctes, recursive=recursive))
         drop_unused_ctes(part)
