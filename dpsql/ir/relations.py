@@ -222,6 +222,61 @@ class PerUnit(_Derived):
         return tuple(Column(name, UNKNOWN) for name in self.names)
 
 
+class RowFunction(Enum):
+    """A function of a row's place among the rows of its privacy unit."""
+
+    NUMBER = "number"  # how many rows there are up to it
+    RANK = "rank"  # one more than there are rows before it, without its equals
+    ROWS = "rows"  # how many rows there are up to it and its equals; without an order, all
+    VALUES = "values"  # how many of them have a value
+    LEAST = "least"  # of these values
+    LARGEST = "largest"
+    FIRST = "first"  # the value in the first row
+    BEFORE = "before"  # the value so many rows before it, or NULL
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A column that rows are ordered by."""
+
+    name: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowValue:
+    """A new column: a function of a row's place among those that are the same in ``among``.
+
+    These hold the privacy unit; ``argument`` is a column, and ``distance`` a number of rows.
+    Of a function that tells equals apart, ``order`` leaves none open that differ in any column.
+    """
+
+    name: str
+    function: RowFunction
+    argument: str | None
+    among: tuple[str, ...]
+    order: tuple[Sorted, ...]
+    distance: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(_Derived):
+    """All rows, with values that follow from their places among rows of the same unit."""
+
+    values: tuple[RowValue, ...]
+
+    def _columns(self) -> tuple[Column, ...]:
+        types = _types(self.source)
+        made = (
+            Column(value.name, BIGINT if argument is None or counts else types[argument])
+            for value in self.values
+            for argument, counts in [(value.argument, value.function is RowFunction.VALUES)]
+        )
+        return (*self.source.columns, *made)
+
+
 # -- several relations ----------------------------------------------------------------------------
 
 

@@ -413,6 +413,11 @@ MORE: dict[str, dict[str, Any]] = {
     "SELECT count(*) FROM visits WHERE k > 1 AND n > 2": {},
     "SELECT c, count(*), median(n) FROM visits GROUP BY c": {},
     "SELECT k, count(DISTINCT n) FROM visits GROUP BY k": {},
+    "SELECT count(*) FROM (SELECT uid, n, lag(n) OVER (PARTITION BY uid ORDER BY k DESC "
+    "NULLS FIRST) AS a, lead(n, 2) OVER (PARTITION BY uid ORDER BY k) AS b, "
+    "first_value(s) OVER (PARTITION BY uid ORDER BY k) AS c, rank() OVER (PARTITION BY uid "
+    "ORDER BY n) AS r FROM visits QUALIFY row_number() OVER (PARTITION BY uid ORDER BY n) > 1) "
+    "WHERE a < b OR c = 'x' OR r = 3": {},
 }
 
 

@@ -293,6 +293,15 @@ clause_not_allowed: select count(*) from (select distinct on (k) * from visits)
 clause_not_allowed: select count(*) from (select * from visits order by x limit 1)
 table_form_not_allowed: select count(*) from (from visits) tablesample 1 rows
 window_over_private_rows: select n, count(*) from (select n, row_number() over (order by x) r from visits) where r = 1 group by n
+window_over_private_rows: select n, count(*) from (select uid, n from visits qualify row_number() over (partition by k order by n) = 1) group by n
+window_over_private_rows: select n, count(*) from (select uid, n, lag(uid) over (partition by uid + 0 order by n) from visits) group by n
+window_over_private_rows: select n, count(*) from (select distinct on (k) uid, n from visits order by k, n) group by n
+window_over_private_rows: select n, count(*) from (select uid, n, sum(x) over (partition by uid) from visits) group by n
+window_over_private_rows: select n, count(*) from (select uid, n, count(*) over (partition by uid order by n range between 1 preceding and current row) from visits) group by n
+window_over_private_rows: select n, count(*) from (select uid, n, lag(n, k) over (partition by uid order by n) from visits) group by n
+window_over_private_rows: select n, count(*) from (select uid, n, max(lag(n) over (order by n)) over (partition by uid) from visits) group by n
+window_over_private_rows: select n, count(*) from (select uid, n, count(*) filter (where n > 1) over (partition by uid) from visits) group by n
+window_over_private_rows: select n, count(*) from (select uid, n, lag(n) over w from visits window w as (partition by k)) group by n
 aggregate_not_supported: select count(*) from (select uid, first(s) f from visits group by uid)
 aggregate_not_supported: select count(*) from (select uid, list(s) f from visits group by uid)
 groups_by_unit: select u, count(*) from (select uid as u from visits) group by u

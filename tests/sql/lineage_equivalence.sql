@@ -193,3 +193,12 @@ SELECT n, count(*) FROM (SELECT uid, count(v.k) AS n FROM people FULL JOIN visit
 SELECT city, count(*), count(v.k), count(o.k) FROM people FULL JOIN visits v USING (uid) FULL JOIN orders o USING (uid) GROUP BY city ORDER BY city
 SELECT city, count(*), count(o.k) FROM people p FULL JOIN visits v ON p.uid = v.uid LEFT JOIN orders o ON o.uid = v.uid AND o.k > 1 GROUP BY city ORDER BY city
 SELECT age, count(*) FROM (SELECT * FROM people FULL JOIN (SELECT uid, k AS age FROM orders) o USING (uid, age)) GROUP BY age ORDER BY age
+SELECT k, count(*) FROM (SELECT uid, k FROM visits QUALIFY row_number() OVER (PARTITION BY uid ORDER BY n DESC, k, s, x) = 1) GROUP BY k ORDER BY k
+SELECT k, count(*), count(DISTINCT uid) FROM (SELECT uid, k, row_number() OVER (PARTITION BY uid, s ORDER BY n, k, x) AS r FROM visits) WHERE r = 1 GROUP BY k ORDER BY k
+SELECT k, count(*) FROM (SELECT DISTINCT ON (uid) uid, k FROM visits ORDER BY uid, n DESC NULLS FIRST, k, s, x) GROUP BY k ORDER BY k
+WITH t AS (SELECT uid, k, n, lag(n) OVER (PARTITION BY uid ORDER BY n, k, s, x) AS before, lead(n, 2) OVER (PARTITION BY uid ORDER BY n, k, s, x) AS after FROM visits) SELECT k, count(*), count(before), count(after), sum(n - before) FROM t WHERE n - before < 8 OR before IS NULL GROUP BY k ORDER BY k
+SELECT f, count(*) FROM (SELECT uid, first_value(s) OVER (PARTITION BY uid ORDER BY n DESC, k, s, x) AS f FROM visits) GROUP BY f ORDER BY f
+SELECT m, count(*) FROM (SELECT uid, max(n) OVER (PARTITION BY uid ORDER BY k NULLS FIRST) - min(n) OVER (PARTITION BY uid) AS m FROM visits) GROUP BY m ORDER BY m
+SELECT o.k, count(*) FROM (SELECT o.uid, o.k, i.qty FROM items i JOIN orders o ON i.okey = o.okey QUALIFY row_number() OVER (PARTITION BY o.uid ORDER BY qty DESC, ikey) <= 2) o GROUP BY o.k ORDER BY o.k
+SELECT count(*), count(DISTINCT uid) FROM (SELECT uid, n > lag(n) OVER (PARTITION BY uid ORDER BY k, n, s, x) AS up FROM visits QUALIFY up AND count(*) OVER (PARTITION BY uid) > 3)
+SELECT age > 40 AS old, count(*) FROM people p JOIN (SELECT uid AS u, n AS last FROM visits WHERE k > 1 QUALIFY row_number() OVER (PARTITION BY u ORDER BY n DESC NULLS LAST) = 1) v ON p.uid = v.u WHERE last > 3 GROUP BY old ORDER BY old

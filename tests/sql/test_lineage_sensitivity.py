@@ -34,7 +34,7 @@ from dpsql.ir.relations import Computed, PerUnit, UnitFunction, UnitValue
 from dpsql.policy import model as policy
 from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
 from dpsql.sql.expressions import totality
-from dpsql.sql.lineage import full_joins, joins, resolver, semijoins, unit_values
+from dpsql.sql.lineage import full_joins, joins, resolver, semijoins, unit_values, windows
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.relations import from_clause
@@ -169,6 +169,11 @@ ROWS = (
     "(SELECT uid, k, s AS v FROM visits v WHERE n < (SELECT max(n) FROM visits w WHERE w.uid = v.uid) OR k = 2)",
     "(SELECT uid, k, (SELECT min(CAST(qty AS VARCHAR)) FROM items i WHERE i.okey = o.okey) AS v FROM orders o)",
     "(SELECT uid, k, 'r' AS v FROM people p JOIN (SELECT uid AS u, k FROM logins) ON u = uid WHERE (SELECT sum(x) FROM visits WHERE uid = u) IS NULL)",
+    "(SELECT uid, k, s AS v FROM visits QUALIFY row_number() OVER (PARTITION BY uid ORDER BY n DESC) = 1)",
+    "(SELECT DISTINCT ON (uid, k) uid, k, s AS v FROM visits ORDER BY x)",
+    "(SELECT uid, lag(n, 2) OVER (PARTITION BY uid ORDER BY x) AS k, first_value(s) OVER (PARTITION BY k, uid ORDER BY n) AS v FROM visits)",
+    "(SELECT o.uid, rank() OVER (PARTITION BY o.uid ORDER BY i.qty) AS k, CAST(count(i.k) OVER (PARTITION BY o.uid) AS VARCHAR) AS v FROM items i JOIN orders o ON i.okey = o.okey)",
+    "(SELECT uid, n - lead(n) OVER (PARTITION BY uid ORDER BY k) AS k, CAST(max(x) OVER (PARTITION BY uid ORDER BY s NULLS FIRST) AS VARCHAR) AS v FROM visits QUALIFY min(n) OVER (PARTITION BY uid, s) > 0)",
 )  # fmt: skip
 # Rows whose unit no column shows, with the columns k and v.
 HIDDEN = (
@@ -306,6 +311,10 @@ REORDERED = (
     "price FROM orders) GROUP BY v",
     "SELECT v, count(*) FROM (SELECT o.uid, CAST(min(CASE WHEN i.k > 1 THEN x ELSE x * -1 END) AS "
     "VARCHAR) AS v FROM visits JOIN orders o USING (uid) JOIN items i USING (okey) GROUP BY o.uid) GROUP BY v",
+    "SELECT v, count(*) FROM (SELECT uid, CAST(max(x) OVER (PARTITION BY uid) AS VARCHAR) AS v FROM visits) GROUP BY v",
+    "SELECT v, count(*) FROM (SELECT uid, s AS v FROM visits QUALIFY row_number() OVER (PARTITION BY uid ORDER BY k) = 1) GROUP BY v",
+    "SELECT v, count(*) FROM (SELECT DISTINCT ON (uid) uid, CAST(x AS VARCHAR) AS v FROM visits) GROUP BY v",
+    "SELECT v, count(*) FROM (SELECT uid, lag(n) OVER (PARTITION BY uid ORDER BY k) AS v FROM visits) GROUP BY v",
 )  # fmt: skip
 
 
@@ -331,13 +340,25 @@ SIGNED: World = {
 UNEVEN: World = {"visits": [(1, 1, "1", 1, x) for x in (1e17, 1.0, -1e17, 1.0)]}
 
 
-@pytest.mark.parametrize("sql", [REORDERED[0], *REORDERED[4:7]])
+@pytest.mark.parametrize("sql", [REORDERED[0], *REORDERED[4:7], REORDERED[9], REORDERED[11]])
 def test_the_order_shows_where_equal_values_keep_their_looks(
     sql: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not reordered(SIGNED, sql)
     monkeypatch.setattr(Operators, "one_spelling", lambda self, rows, node: rows)
     assert reordered(SIGNED, sql)
+
+
+TIED: World = {"visits": [(1, 1, s, n, 0.5) for s, n in (("2", 2), ("1", 1), ("3", 3))]}
+
+
+@pytest.mark.parametrize("sql", [REORDERED[10], REORDERED[12]])
+def test_the_order_shows_where_equal_rows_are_told_apart(
+    sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not reordered(TIED, sql)
+    monkeypatch.setattr(windows, "_OF_ONE_ROW", frozenset())
+    assert reordered(TIED, sql)
 
 
 def test_the_order_shows_where_doubles_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -561,6 +582,15 @@ def test_the_audit_notices_rows_made_distinct_across_units(monkeypatch: pytest.M
 
     monkeypatch.setattr(Operators, "distinct", across)
     assert caught(CROWD, sql)
+
+
+def test_the_audit_notices_windows_of_several_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = "SELECT c, count(*) FROM (SELECT uid, count(*) OVER (PARTITION BY {}) AS c FROM visits) "
+    sql += "GROUP BY c"
+    world = {**CROWD, "visits": [(u, 0, "1", 1, 0.5) for u in range(1, 7)]}
+    assert not caught(world, sql.format("uid"))
+    monkeypatch.setattr(windows, "_names_unit", lambda keys, source: True)
+    assert caught(world, sql.format("k"))
 
 
 def test_the_audit_notices_groups_of_several_units(monkeypatch: pytest.MonkeyPatch) -> None:

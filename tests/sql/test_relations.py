@@ -43,11 +43,15 @@ from dpsql.ir.relations import (
     NumberedRows,
     OneSpelling,
     PerUnit,
+    Placed,
     Rename,
+    RowFunction,
     RowSet,
+    RowValue,
     Scan,
     SemiJoin,
     SetOperator,
+    Sorted,
     Typed,
     UnitFunction,
     UnitValue,
@@ -142,6 +146,17 @@ NODES: dict[str, tuple[Callable[[], RowSet], str]] = {
     "several keys": (
         lambda: PerUnit(t(), (Computed("g", tree("u")), Computed("h", tree("x / 2"))), ()),
         '(SELECT "u" AS "g", TRY("x" / 2) AS "h" FROM "t" GROUP BY 1, 2)',
+    ),
+    "places of rows": (
+        lambda: Placed(
+            t(),
+            (
+                RowValue("v", RowFunction.BEFORE, "s", ("u",), (Sorted("x", True, True), Sorted("s")), 2),
+                RowValue("w", RowFunction.ROWS, None, ("u", "s"), ()),
+            ),
+        ),
+        '(SELECT *, lag("s", 2) OVER (PARTITION BY "u" ORDER BY "x" DESC NULLS FIRST, "s" NULLS LAST) AS "v", '
+        'count(*) OVER (PARTITION BY "u", "s") AS "w" FROM "t")',
     ),
     "join": (
         lambda: Join(t(), p(), JoinKind.INNER, (tree("u = k"), tree("s = z"))),

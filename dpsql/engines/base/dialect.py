@@ -294,6 +294,14 @@ class Dialect(ABC):
         """Number the rows of a statement: distinct, ascending in the order of rows."""
         return sql("row_number() OVER ()")
 
+    def numbered_within(self, window: Sql) -> Sql:
+        """Number the rows of each part of an ordered window from 1, in 64 bits."""
+        return sql("row_number() OVER ({})", window)
+
+    def ranked_within(self, window: Sql) -> Sql:
+        """Rank the rows of each part of an ordered window, in 64 bits: equals by the first."""
+        return sql("rank() OVER ({})", window)
+
     @abstractmethod
     def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
         """Write the integers from 1 to ``count`` as rows of a FROM clause with one column."""

@@ -82,8 +82,12 @@ _ORDER: Final[Form] = [
         "expression": _VALUE,
     }
 ]
-_ASCENDING: Final[Form] = [
-    {"type": only("ASCENDING"), "null_order": only("NULLS LAST"), "expression": _VALUE}
+_SORTED: Final[Form] = [
+    {
+        "type": only("ASCENDING", "DESCENDING"),
+        "null_order": only("NULLS LAST", "NULLS FIRST"),
+        "expression": _VALUE,
+    }
 ]
 _SET_OPERATION: Final[Mapping[str, Form]] = {
     "children": _TWO,
@@ -267,7 +271,7 @@ _WINDOW: Final[Mapping[str, Form]] = {
     "expression_class": only("BOUND_WINDOW"),
     "return_type": _ANYTHING,
     "partitions": _VALUES,
-    "orders": _ASCENDING,
+    "orders": _SORTED,
     "filters": _NONE,
     "ignore_nulls": _NO,
     "start": only("UNBOUNDED_PRECEDING"),
@@ -358,6 +362,9 @@ _EXPRESSIONS: Final[dict[str, Mapping[str, Form]]] = {
         "return_type": _ANYTHING,
         "child": _VALUE,
     },
+    "WINDOW_FIRST_VALUE": {**_WINDOW, "children": (_VALUE,)},
+    "WINDOW_LAG": {**_WINDOW, "children": (_VALUE, _VALUE, _VALUE)},
+    "WINDOW_LEAD": {**_WINDOW, "children": (_VALUE, _VALUE, _VALUE)},
     "WINDOW_ROW_NUMBER": _PLACE,
     "WINDOW_RANK": _PLACE,
     "WINDOW_RANK_DENSE": _PLACE,

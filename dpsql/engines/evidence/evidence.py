@@ -39,6 +39,9 @@ _AGGREGATES: Final = frozenset({"count", "count_star", "min", "max"})
 # Of types in which the sum of 2**40 rows does not overflow.
 _SUMS: Final = frozenset({"sum(BIGINT)", "sum_no_overflow(BIGINT)"})
 _WIDEST_SUMMED: Final = 25  # digits of a DECIMAL: sums have 38
+_WINDOWS: Final = frozenset(
+    {"WINDOW_FIRST_VALUE", "WINDOW_LAG", "WINDOW_LEAD", "WINDOW_RANK", "WINDOW_ROW_NUMBER"}
+)
 _BUILT_IN: Final = ["system", "main"]
 
 _Node = dict[str, Any]
@@ -77,6 +80,8 @@ class Evidence:
             return None
         if kind == "BOUND_AGGREGATE":
             return None if _is_total_aggregate(node) else call_of(node)
+        if kind == "BOUND_WINDOW" and _is_total_window(node):
+            return None
         if kind != "BOUND_FUNCTION":
             return str(node["type"]).lower()
         name = call_of(node)
@@ -109,6 +114,16 @@ def _is_total_aggregate(node: _Node) -> bool:
     if summed is None or summed["id"] != "DECIMAL":
         return False
     return bool(summed["type_info"]["width"] <= _WIDEST_SUMMED)
+
+
+def _is_total_window(node: _Node) -> bool:
+    """Tell whether a window function cannot fail: none does by itself whose frame is no range."""
+    if node["start"] != "UNBOUNDED_PRECEDING" or node["end"] != "CURRENT_ROW_RANGE":
+        return False
+    if node["type"] != "WINDOW_AGGREGATE":
+        return node["type"] in _WINDOWS
+    path = node["qname"]["path"]
+    return path[:-1] == _BUILT_IN and path[-1] in _AGGREGATES and len(node["children"]) <= 1
 
 
 def _changes_nothing(node: _Node) -> bool:

@@ -170,6 +170,7 @@ NODES: Final[Mapping[str, Fields]] = {
 
 CALLED: Final = frozenset(
     {"count", "sum", "min", "max", "row_number", "dense_rank", "floor", "round", "trunc"}
+    | {"rank", "first_value", "lag", "lead"}
     | {"sqrt", "hashint8extended", "hash_record_extended", "unnest", "generate_series"}
     # casts
     | {"int2", "int4", "int8", "float8", "numeric", "text", "date", "timestamp"}

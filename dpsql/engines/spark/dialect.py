@@ -164,6 +164,13 @@ class SparkDialect(ServerDialect):
 
     row_number = written_as("monotonically_increasing_id() + 1")  # by partition, in their order
 
+    # row_number and rank have 32 bits, which a unit's rows may exceed.
+    numbered_within = written_as("count(*) OVER ({window} ROWS UNBOUNDED PRECEDING)")
+    ranked_within = written_as(
+        "count(*) OVER ({window}) - "
+        "count(*) OVER ({window} RANGE BETWEEN CURRENT ROW AND CURRENT ROW) + 1"
+    )
+
     def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
         """Write a range from 1; its end is exclusive."""
         return sql("range(1, {}) AS {}({})", count + 1, alias, column)

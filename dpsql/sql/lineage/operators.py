@@ -6,7 +6,7 @@ of stars, and queries that use others twice, can double it at every step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -164,7 +164,10 @@ class Operators:
     def filtered(self, source: Relation, where: exp.Where) -> Relation:
         """Keep the rows that satisfy a WHERE clause without subqueries."""
         condition = where.this.copy()
-        condition = self._names.resolve(condition, source)
+        return self.keeping(source, self._names.resolve(condition, source))
+
+    def keeping(self, source: Relation, condition: exp.Expr) -> Relation:
+        """Keep the rows that satisfy a resolved condition."""
         check_row_expression(condition, self._names.text)
         refuse_unlike(condition, source.type_of, self._names.text)
         return replace(source, rows=Filter(source.rows, condition)).where(condition)
@@ -208,10 +211,13 @@ class Operators:
                 self.count_columns(len(source.fields), item)
                 continue
             bare = node.unnest()
-            if isinstance(bare, exp.Column) and columns_below(bare):
-                known = self._names.resolve_column(bare, source)
+            known = None
+            if isinstance(bare, exp.Column):
+                found = bool(columns_below(bare)) and self._names.resolve_column(bare, source)
+                known = found or source.field_of(bare.name)
+            if known is not None:
                 check_row_expression(node, self._names.text)
-                name = item.alias or known.name
+                name = item.alias or (output_name(bare) if known.merged else known.name)
                 fields.append(replace(known, qualifier="", name=name, merged=False))
                 continue
             name = item.alias or output_name(node)
@@ -220,6 +226,21 @@ class Operators:
             refuse_unlike(node, source.type_of, self._names.text)
             computed.append((len(fields), node))
             fields.append(self._computed(node, name, source))
+        return self._extended(source, fields, computed)
+
+    def extended(self, source: Relation, computed: Mapping[str, exp.Expr]) -> Relation:
+        """Add columns of resolved expressions that no name and no star means."""
+        fields = list(source.fields)
+        made = []
+        for column, node in computed.items():
+            made.append((len(fields), node))
+            fields.append(replace(self._computed(node, column, source), column=column, merged=True))
+        return self._extended(source, fields, made)
+
+    def _extended(
+        self, source: Relation, fields: list[Field], computed: list[tuple[int, exp.Expr]]
+    ) -> Relation:
+        """Return rows with these fields, some of which are computed by expressions."""
         if not computed:
             return replace(source, fields=tuple(fields))
         made = tuple(Computed(fields[i].column, node) for i, node in computed)

@@ -48,7 +48,7 @@ def keys_with_unit(
     beside it, which makes no other groups. Raises ``QueryRefused`` or ``UnknownName`` with the
     place of what is no column.
     """
-    keys = [_key(names, key, select, source) for key in _written_keys(select)]
+    keys = [key_over_rows(names, key, select, source) for key in _written_keys(select)]
     columns = [key.name for key in keys if isinstance(key, exp.Column)]
     if any(map(source.is_unit, columns)):
         return keys
@@ -67,7 +67,8 @@ def _written_keys(select: exp.Select) -> list[exp.Expr]:
     return list(group.expressions)
 
 
-def _key(names: Names, key: exp.Expr, select: exp.Select, source: Relation) -> exp.Expr:
+def key_over_rows(names: Names, key: exp.Expr, select: exp.Select, source: Relation) -> exp.Expr:
+    """Resolve a key, which may be an alias or the place of a select item. Raises as names do."""
     items = [item.unalias() for item in select.expressions]
     if isinstance(key, exp.Literal) and key.is_int and 1 <= int(key.this) <= len(items):
         key = items[int(key.this) - 1]

@@ -59,6 +59,7 @@ from dpsql.sql.lineage.set_operations import combined
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
 from dpsql.sql.lineage.unit_values import correlation, values_within, with_value
+from dpsql.sql.lineage.windows import looks_at_rows, placed, rows_apart
 from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.text import output_name, put
 
@@ -440,11 +441,19 @@ class Lineage:
             return self._per_unit(select, source, scope)
         if _has_aggregates(select):
             return None
-        distinct = select.args.get("distinct")
         made: Made = {}
         source = self._filtered(source, select.args.get("where"), scope, made)
+        if source.private and looks_at_rows(select):
+            source, listed = self._with_marks(select, rows_apart(self.operators, source), scope, {})
+            source, listed = placed(self.names, self.operators, listed, source)
+            return self._listed(listed, source)
         source, listed = self._with_marks(select, source, scope, made)
-        rows = self.operators.projected(listed, source)
+        return self._listed(listed, source)
+
+    def _listed(self, select: exp.Select, source: Relation) -> Relation | None:
+        """Resolve the select list of a query over rows."""
+        distinct = select.args.get("distinct")
+        rows = self.operators.projected(select, source)
         if distinct is not None and rows.private:
             rows = self.operators.settled(rows)
             if not any(f.identity is Identity.UNIT for f in rows.fields):
@@ -658,7 +667,8 @@ def _whole(node: exp.Expr) -> int | None:
 
 def _has_aggregates(select: exp.Select) -> bool:
     return any(
-        isinstance(part, exp.AggFunc) and not isinstance(part.parent, exp.Window)
+        isinstance(part, exp.AggFunc)
+        and not isinstance(part.find_ancestor(exp.Window, exp.Query), exp.Window)
         for item in select.expressions
         for part in outside_subqueries(item)
     )

@@ -35,11 +35,15 @@ from dpsql.ir.relations import (
     NumberedRows,
     OneSpelling,
     PerUnit,
+    Placed,
     Rename,
+    RowFunction,
     RowSet,
+    RowValue,
     Scan,
     SemiJoin,
     SetOperator,
+    Sorted,
     Typed,
     UnitFunction,
     UnitValue,
@@ -156,6 +160,9 @@ class FromClauses:
                 )
             case PerUnit():
                 return self._per_unit(node)
+            case Placed():
+                made = join(", ", map(self._row_value, node.values))
+                return sql("SELECT *, {} FROM {}", made, self._of(node.source))
             case Combined():
                 return self._combined(node)
         raise TypeError(f"{type(node).__name__} is no relation that can be written")
@@ -222,6 +229,33 @@ class FromClauses:
         places = join(", ", (number(place + 1) for place in range(len(keys))))
         return sql("SELECT {} FROM {} GROUP BY {}", selected, self._of(node.source), places)
 
+    def _row_value(self, value: RowValue) -> Sql:
+        """Write a function of a row's place; its frame is that of SQL, up to the row's equals."""
+        among = self._listed(value.among)
+        window = sql("PARTITION BY {}", among)
+        if value.order:
+            window = sql("{} ORDER BY {}", window, join(", ", map(_sorted_by, value.order)))
+        of = sql("*") if value.argument is None else quoted(value.argument)
+        over, distance = sql("OVER ({})", window), value.distance
+        match value.function:
+            case RowFunction.NUMBER:
+                text = self._dialect.numbered_within(window)
+            case RowFunction.RANK:
+                text = self._dialect.ranked_within(window)
+            case RowFunction.ROWS | RowFunction.VALUES:
+                text = sql("count({}) {}", of, over)
+            case RowFunction.LEAST:
+                text = sql("min({}) {}", of, over)
+            case RowFunction.LARGEST:
+                text = sql("max({}) {}", of, over)
+            case RowFunction.FIRST:
+                text = sql("first_value({}) {}", of, over)
+            case RowFunction.BEFORE:
+                text = sql("lag({}, {}) {}", of, distance, over)
+            case RowFunction.AFTER:
+                text = sql("lead({}, {}) {}", of, distance, over)
+        return sql("{} AS {}", text, quoted(value.name))
+
     # -- columns ------------------------------------------------------------------------------
 
     def _listed(self, names: Iterable[str]) -> Sql:
@@ -271,6 +305,13 @@ class FromClauses:
         exact = dialect.try_cast(text, _EXACT, source)
         total = dialect.cast(dialect.sum(exact, wide=True), DOUBLE)
         return total if value.function is UnitFunction.SUM else sql("{} / count({})", total, exact)
+
+
+def _sorted_by(column: Sorted) -> Sql:
+    text = quoted(column.name)
+    if column.descending:
+        text = sql("{} DESC", text)
+    return sql("{} NULLS {}", text, sql("FIRST") if column.nulls_first else sql("LAST"))
 
 
 def _over(columns: tuple[Column, ...]) -> Table:

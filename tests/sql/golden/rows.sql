@@ -1365,3 +1365,282 @@ FROM (
 -- postgresql: 931648bf991d3c8a
 -- spark: 99d463fa07e8b5f6
 
+-- title: The latest row of each unit
+-- world: lineage
+SELECT k, COUNT(*) FROM (SELECT uid, k FROM visits QUALIFY ROW_NUMBER() OVER (PARTITION BY uid ORDER BY n DESC) = 1)
+GROUP BY k;
+
+-- __dpsql_released_0, as one: 976c908e6c072181
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(*) AS "__dpsql_m0"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "__dpsql_c1" AS "__dpsql_unit",
+        "__dpsql_c2" AS "__dpsql_k0"
+      FROM (
+        SELECT
+          *
+        FROM (
+          SELECT
+            *,
+            ROW_NUMBER() OVER (PARTITION BY "__dpsql_c1" ORDER BY "__dpsql_c3" DESC, "__dpsql_c2") AS "__dpsql_c6"
+          FROM (
+            SELECT
+              "uid" AS "__dpsql_c1",
+              "k" AS "__dpsql_c2",
+              "n" AS "__dpsql_c3"
+            FROM "visits"
+          )
+        )
+        WHERE
+          "__dpsql_c6" = 1
+      )
+      WHERE
+        NOT "__dpsql_c1" IS NULL
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 1 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: f4dce0f3b306d641
+-- spark: 6a06bf7604153608
+
+-- title: Rows beside those before and after
+-- world: lineage
+SELECT r, COUNT(*), COUNT(a), COUNT(b) FROM (SELECT uid, RANK() OVER (PARTITION BY uid ORDER BY n DESC NULLS FIRST) AS r,
+LAG(s) OVER (PARTITION BY uid ORDER BY n) AS a, LEAD(n, 2) OVER (PARTITION BY uid, k ORDER BY n) AS b,
+FIRST_VALUE(k) OVER (PARTITION BY uid ORDER BY s, n) AS f, MAX(n) OVER (PARTITION BY uid) AS m FROM visits)
+WHERE f < 4 AND m > 1 GROUP BY r;
+
+-- __dpsql_released_0, as one: 608b052e79f2135d
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1",
+  "__dpsql_m2",
+  "__dpsql_m3"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m2"), 0))) AS BIGINT) AS "__dpsql_m2",
+    COUNT(*) AS "__dpsql_m3"
+  FROM (
+    SELECT
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      LEAST("__dpsql_of0", 10) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 10) AS "__dpsql_m1",
+      LEAST("__dpsql_of2", 10) AS "__dpsql_m2",
+      LEAST("__dpsql_of0", 1) AS "__dpsql_m3"
+    FROM (
+      SELECT
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT("__dpsql_m1") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1",
+        COUNT("__dpsql_m2") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of2"
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          "__dpsql_k0",
+          "__dpsql_m1" AS "__dpsql_m1",
+          "__dpsql_m2" AS "__dpsql_m2"
+        FROM (
+          SELECT
+            "__dpsql_c1" AS "__dpsql_unit",
+            "__dpsql_c6" AS "__dpsql_k0",
+            "__dpsql_c7" AS "__dpsql_m1",
+            "__dpsql_c8" AS "__dpsql_m2"
+          FROM (
+            SELECT
+              *,
+              RANK() OVER (PARTITION BY "__dpsql_c1" ORDER BY "__dpsql_c4" DESC NULLS FIRST) AS "__dpsql_c6",
+              LAG("__dpsql_c3", 1) OVER (PARTITION BY "__dpsql_c1" ORDER BY "__dpsql_c4", "__dpsql_c2", "__dpsql_c3") AS "__dpsql_c7",
+              LEAD("__dpsql_c4", 2) OVER (PARTITION BY "__dpsql_c1", "__dpsql_c2" ORDER BY "__dpsql_c4", "__dpsql_c3") AS "__dpsql_c8",
+              FIRST_VALUE("__dpsql_c2") OVER (PARTITION BY "__dpsql_c1" ORDER BY "__dpsql_c3", "__dpsql_c4", "__dpsql_c2") AS "__dpsql_c9",
+              MAX("__dpsql_c4") OVER (PARTITION BY "__dpsql_c1") AS "__dpsql_c10"
+            FROM (
+              SELECT
+                "uid" AS "__dpsql_c1",
+                "k" AS "__dpsql_c2",
+                "s" AS "__dpsql_c3",
+                "n" AS "__dpsql_c4"
+              FROM "visits"
+            )
+          )
+          WHERE
+            NOT "__dpsql_c1" IS NULL AND (
+              "__dpsql_c9" < 4 AND "__dpsql_c10" > 1
+            )
+        )
+      )
+    )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: 3b4215db46bfcf04
+-- spark: cba058b42eaade97
+
+-- title: One row of each unit and key
+-- world: lineage
+SELECT s, COUNT(*) FROM (SELECT DISTINCT ON (o.uid, i.k) o.uid, i.k, CAST(i.qty AS VARCHAR) AS s FROM items i
+JOIN orders o ON i.okey = o.okey ORDER BY i.ikey % 5 DESC) GROUP BY s;
+
+-- __dpsql_released_0, as one: ca59cba5d2556a21
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "__dpsql_c13" AS "__dpsql_unit",
+        "__dpsql_c20" AS "__dpsql_k0"
+      FROM (
+        SELECT
+          *,
+          TRY(CAST("__dpsql_c12" AS TEXT)) AS "__dpsql_c20"
+        FROM (
+          SELECT
+            *
+          FROM (
+            SELECT
+              *,
+              ROW_NUMBER() OVER (
+                PARTITION BY "__dpsql_c13", "__dpsql_c11"
+                ORDER BY "__dpsql_c17" DESC, "__dpsql_c9", "__dpsql_c10", "__dpsql_c12", "__dpsql_c14", "__dpsql_c15"
+              ) AS "__dpsql_c18"
+            FROM (
+              SELECT
+                *,
+                TRY("__dpsql_c10" % 5) AS "__dpsql_c17"
+              FROM (
+                SELECT
+                  "__dpsql_c1" AS "__dpsql_c9",
+                  "__dpsql_c2" AS "__dpsql_c10",
+                  "__dpsql_c3" AS "__dpsql_c11",
+                  "__dpsql_c4" AS "__dpsql_c12",
+                  "__dpsql_c5" AS "__dpsql_c13",
+                  "__dpsql_c6" AS "__dpsql_c14",
+                  "__dpsql_c7" AS "__dpsql_c15"
+                FROM (
+                  SELECT
+                    "okey" AS "__dpsql_c1",
+                    "ikey" AS "__dpsql_c2",
+                    "k" AS "__dpsql_c3",
+                    "qty" AS "__dpsql_c4"
+                  FROM "items"
+                )
+                JOIN (
+                  SELECT
+                    "uid" AS "__dpsql_c5",
+                    "okey" AS "__dpsql_c6",
+                    "k" AS "__dpsql_c7"
+                  FROM "orders"
+                )
+                  ON (
+                    (
+                      "__dpsql_c1" = "__dpsql_c6"
+                    )
+                  )
+              )
+            )
+          )
+          WHERE
+            "__dpsql_c18" = 1
+        )
+      )
+      WHERE
+        NOT "__dpsql_c13" IS NULL
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: not bound
+-- spark: not bound
+

@@ -1,0 +1,283 @@
+"""Windows over the rows of one privacy unit, in subqueries: window functions, QUALIFY, DISTINCT ON.
+
+Where the unit is among the columns of PARTITION BY, what is added to a row follows from rows of its
+own unit. It must not depend on the order in which the engine meets these: a function that tells
+equals apart sorts by all of their columns, which have one spelling by then, so that only rows that
+are the same in everything can change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.core.sql_types import BIGINT
+from dpsql.errors import QueryRefused
+from dpsql.ir.relations import Placed, RowFunction, RowValue, Sorted
+from dpsql.policy.model import ColumnPolicy
+from dpsql.sql.expressions.comparisons import refuse_unlike
+from dpsql.sql.expressions.enum_order import enum_order, is_enumerated
+from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
+from dpsql.sql.expressions.ranges import range_of
+from dpsql.sql.lineage.names import Names, generated_column, resolved_column
+from dpsql.sql.lineage.operators import Operators
+from dpsql.sql.lineage.preaggregate import key_over_rows
+from dpsql.sql.lineage.relation import Field, Identity, Relation
+from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.text import output_name, put, to_sql, written_name
+
+_PLACES: Final = ColumnPolicy(0, 2**53)
+_WINDOW: Final = NodeArguments("this partition_by order over?")
+_ORDERED: Final = NodeArguments("this desc nulls_first")
+_CALL: Final = NodeArguments("this offset big_int?")
+_FUNCTIONS: Final[Mapping[type[exp.Expr], RowFunction]] = {
+    exp.RowNumber: RowFunction.NUMBER,
+    exp.Rank: RowFunction.RANK,
+    exp.Min: RowFunction.LEAST,
+    exp.Max: RowFunction.LARGEST,
+    exp.FirstValue: RowFunction.FIRST,
+    exp.Lag: RowFunction.BEFORE,
+    exp.Lead: RowFunction.AFTER,
+}
+_OF_ONE_ROW: Final = frozenset(
+    {RowFunction.NUMBER, RowFunction.FIRST, RowFunction.BEFORE, RowFunction.AFTER}
+)
+"""Functions that tell rows apart whose ORDER BY is equal."""
+_EXTREMES: Final = frozenset({RowFunction.LEAST, RowFunction.LARGEST})
+_BY_ORDER: Final = frozenset(_FUNCTIONS.values()) - _EXTREMES - {RowFunction.NUMBER}
+_FARTHEST: Final = 2**31 - 1
+
+
+def looks_at_rows(select: exp.Select) -> bool:
+    """Tell whether a SELECT has window functions, QUALIFY or DISTINCT ON."""
+    distinct = select.args.get("distinct")
+    if select.args.get("qualify") or (distinct is not None and distinct.args.get("on")):
+        return True
+    return any(True for _ in _windows(select))
+
+
+def rows_apart(operators: Operators, source: Relation) -> Relation:
+    """Return rows with a known unit, of which every column can be read."""
+    source = operators.fresh(operators.settled(source))
+    carried = {column.name for column in source.rows.columns}
+    return replace(source, fields=tuple(f for f in source.fields if f.column in carried))
+
+
+def placed(
+    names: Names, operators: Operators, select: exp.Select, source: Relation
+) -> tuple[Relation, exp.Select]:
+    """Add what window functions find to rows; keep those that QUALIFY and DISTINCT ON keep.
+
+    Returns the rows, and the SELECT without all this. Raises ``QueryRefused`` or ``UnknownName``
+    with the place of what cannot be used, as of a window that is not of one unit.
+    """
+    select = select.copy()
+    windows = list(_windows(select))
+    if windows:
+        made = _Places(names, operators, select, source)
+        columns = [made.of_window(node) for node in windows]
+        source = made.rows(windows[0])
+        for node, column in zip(windows, columns, strict=True):
+            put(node, resolved_column(column, output_name(node)))
+    qualify = select.args.get("qualify")
+    if qualify is not None:
+        condition = names.over_aliases(qualify.this, select, source)
+        source = operators.keeping(source, condition)
+        select.set("qualify", None)
+    distinct = select.args.get("distinct")
+    on = None if distinct is None else distinct.args.get("on")
+    if on is not None:
+        order = select.args.get("order")
+        made = _Places(names, operators, select, source)
+        first = made.first(on, [] if order is None else order.expressions)
+        one = exp.EQ(this=generated_column(first), expression=exp.Literal.number(1))
+        source = operators.keeping(made.rows(on), one)
+        select.set("distinct", None)
+        select.set("order", None)
+    return source, select
+
+
+def _windows(select: exp.Select) -> Sequence[exp.Window]:
+    """List the window functions of a SELECT; those within others are parts of these."""
+    parts = [*select.expressions, *filter(None, [select.args.get("qualify")])]
+    return [
+        node
+        for part in parts
+        for node in outside_subqueries(part)
+        if isinstance(node, exp.Window)
+        and not isinstance(node.find_ancestor(exp.Window, exp.Query), exp.Window)
+    ]
+
+
+@dataclass
+class _Places:
+    """The columns that the windows of a SELECT need, and those that they make, each once."""
+
+    names: Names
+    operators: Operators
+    select: exp.Select
+    source: Relation
+    computed: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
+    values: dict[RowValue, tuple[str, Identity, ColumnPolicy | None, bool]] = field(
+        default_factory=dict
+    )
+
+    def of_window(self, node: exp.Window) -> str:
+        """Read a window function; returns the column of its values."""
+        function = node.this
+        kind = _FUNCTIONS.get(type(function))
+        argument = function.args.get("this")
+        if isinstance(function, exp.Count):
+            kind = RowFunction.VALUES
+            if argument is None or isinstance(argument, exp.Star):
+                kind, argument = RowFunction.ROWS, None
+        if kind is None or not _CALL.hold(function) or isinstance(argument, exp.Distinct):
+            name = written_name(function) if isinstance(function, exp.Func) else "the function"
+            raise self._refuse(
+                f"{name} in this form is not available over private rows",
+                function,
+                "Available: ROW_NUMBER(), RANK(), FIRST_VALUE(x), LAG(x, 2), LEAD(x), COUNT, MIN "
+                "and MAX. For the last value sort in the opposite direction.",
+            )
+        if not _WINDOW.hold(node):
+            raise self._refuse(
+                "a window over private rows has PARTITION BY and ORDER BY, and no frame",
+                node,
+                "Write … OVER (PARTITION BY … ORDER BY …).",
+            )
+        order = node.args.get("order")
+        if order is None and kind in _BY_ORDER:
+            raise self._refuse(
+                f"{written_name(function)} needs an order",
+                node,
+                "Write … OVER (PARTITION BY … ORDER BY …).",
+            )
+        among = [self._over(key) for key in node.args.get("partition_by") or ()]
+        terms = [] if order is None else order.expressions
+        return self._value(kind, argument, among, terms, node, self._distance(function))
+
+    def _distance(self, function: exp.Expr) -> int:
+        """Read how many rows LAG and LEAD go."""
+        offset = function.args.get("offset")
+        if offset is None:
+            return 1 if isinstance(function, exp.Lag | exp.Lead) else 0
+        if not isinstance(offset, exp.Literal) or not offset.is_int or int(offset.this) > _FARTHEST:
+            raise self._refuse(
+                "LAG and LEAD go a constant number of rows", offset, "Write LAG(x, 2)."
+            )
+        return int(offset.this)
+
+    def first(self, on: exp.Expr, order: Sequence[exp.Expr]) -> str:
+        """Read DISTINCT ON; returns the column of the places of rows among those alike."""
+        among = [key_over_rows(self.names, key, self.select, self.source) for key in on.expressions]
+        return self._value(RowFunction.NUMBER, None, among, order, on, 0)
+
+    def _value(
+        self,
+        function: RowFunction,
+        argument: exp.Expr | None,
+        among: Sequence[exp.Expr],
+        order: Sequence[exp.Expr],
+        node: exp.Expr,
+        distance: int,
+    ) -> str:
+        keys = [key.unnest() for key in among]
+        if not _names_unit(keys, self.source):
+            unit = self.source.unit_label
+            raise self._refuse(
+                "a window over private rows is one of a single privacy unit's: "
+                f"PARTITION BY has to name {unit}",
+                node,
+                f"Write PARTITION BY {unit}, alone or beside other columns.",
+            )
+        of = None if argument is None else self._over(argument)
+        value = RowValue(
+            "",
+            function,
+            None if of is None else self._column(of),
+            tuple(dict.fromkeys(map(self._column, keys))),
+            tuple(map(self._sorted, order)),
+            distance,
+        )
+        known: ColumnPolicy | None = _PLACES
+        identity, enumerated = Identity.NONE, False
+        if of is not None and function is not RowFunction.VALUES:
+            bounds = range_of(of, self.source.policy)
+            known = None if bounds is None else ColumnPolicy(*bounds)
+            identity, enumerated = self.source.identity_of(of), is_enumerated(of)
+            if enumerated and function in _EXTREMES:
+                raise enum_order(of, self.names.text)
+        name = self.names.new_column()
+        return self.values.setdefault(value, (name, identity, known, enumerated))[0]
+
+    def _over(self, node: exp.Expr) -> exp.Expr:
+        return self.names.over_aliases(node, self.select, self.source).unnest()
+
+    def _sorted(self, term: exp.Expr) -> Sorted:
+        if not isinstance(term, exp.Ordered) or not _ORDERED.hold(term):
+            raise self._refuse(
+                "this order is not available over private rows",
+                term,
+                "Write ORDER BY x [DESC] [NULLS FIRST].",
+            )
+        key = key_over_rows(self.names, term.this, self.select, self.source)
+        if is_enumerated(key):
+            raise enum_order(key, self.names.text)
+        nulls_first = bool(term.args.get("nulls_first"))
+        return Sorted(self._column(key), bool(term.args.get("desc")), nulls_first)
+
+    def _column(self, node: exp.Expr) -> str:
+        """Return the column that an expression is, or will be."""
+        check_row_expression(node, self.names.text)
+        refuse_unlike(node, self.source.type_of, self.names.text)
+        if isinstance(node, exp.Column):
+            return node.name
+        name, _ = self.computed.setdefault(to_sql(node), (self.names.new_column(), node))
+        return name
+
+    def rows(self, node: exp.Expr) -> Relation:
+        """Build the rows with all columns."""
+        source = self.operators.extended(self.source, dict(self.computed.values()))
+        source = self.operators.one_spelling(source, node)
+        ties = tuple(dict.fromkeys(f.column for f in source.fields))
+        self.operators.count_columns(len(ties) * len(self.values), node)
+        fields, made, unique = list(source.fields), [], list(source.unique)
+        for value, (name, identity, known, enumerated) in self.values.items():
+            order = value.order
+            if value.function in _OF_ONE_ROW:
+                sorted_by = {*value.among, *(each.name for each in order)}
+                order += tuple(Sorted(column) for column in ties if column not in sorted_by)
+            made.append(replace(value, name=name, order=order))
+            if value.function is RowFunction.NUMBER:
+                others = (column for column in value.among if not source.is_unit(column))
+                unique.append(frozenset({name, *others}))
+            fields.append(
+                Field(
+                    *("", name, name, BIGINT, known),
+                    merged=True,  # no star means it
+                    identity=identity,
+                    enumerated=enumerated,
+                )
+            )
+        rows = Placed(source.rows, tuple(made))
+        types = {column.name: column.type for column in rows.columns}
+        shown = replace(
+            source,
+            rows=rows,
+            fields=tuple(replace(f, type=types[f.column]) for f in fields),
+            unique=tuple(unique),
+        )
+        self.operators.check_size(shown, node)
+        odd = [value for value in made if value.function in _EXTREMES]
+        return self.operators.one_spelling(shown, node) if odd else shown
+
+    def _refuse(self, reason: str, node: exp.Expr, hint: str) -> QueryRefused:
+        return self.names.refuse(reason, "window_over_private_rows", node, hint)
+
+
+def _names_unit(keys: Sequence[exp.Expr], source: Relation) -> bool:
+    """Tell whether one of the keys is the privacy unit itself."""
+    return any(isinstance(key, exp.Column) and source.is_unit(key.name) for key in keys)
