@@ -46,7 +46,7 @@ SPARK_FUNCTIONS: Final = frozenset(
     {"cast", "try_cast", "coalesce", "greatest", "least", "isnull", "isnotnull", "xxhash64"}
     | {"monotonically_increasing_id", "rint", "round", "FLOOR", "SQRT", "shiftrightunsigned"}
     | {"try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"}
-    | {"row_number", "dense_rank", "windowspecdefinition"}
+    | {"row_number", "dense_rank", "windowspecdefinition", "first_value", "lag", "lead"}
 )
 """Functions that generated SQL is put together of, as plans name them."""
 
@@ -89,6 +89,8 @@ SPARK_SHAPES: Final[Mapping[str, str]] = {
     "a count of distinct values": r"count\(distinct ",
     "a frame up to this row": r"specifiedwindowframe\((?:Row|Range)Frame, "
     r"unboundedpreceding\$\(\), currentrow\$\(\)\)",
+    "a frame of equals": r"specifiedwindowframe\(RangeFrame, currentrow\$\(\), currentrow\$\(\)\)",
+    "a frame of one row": r"specifiedwindowframe\(RowFrame, -?\d+, -?\d+\)",
     "a frame of all rows": r"specifiedwindowframe\(RowFrame, unboundedpreceding\$\(\), "
     r"unboundedfollowing\$\(\)\)",
 }
