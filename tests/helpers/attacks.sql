@@ -289,7 +289,7 @@ set_operation_unit: select count(*) from (select k from visits except select k f
 set_operation_unit: select count(*) from (select k from visits intersect select k from visits where uid = 3)
 set_operation_unit: select count(*) from (select k from visits union select k from visits)
 set_operation_mixed: select count(*) from (select uid, k from visits union all select k, k from shops)
-clause_not_allowed: select count(*) from (select distinct on (k) * from visits)
+window_over_private_rows: select count(*) from (select distinct on (k) * from visits)
 clause_not_allowed: select count(*) from (select * from visits order by x limit 1)
 table_form_not_allowed: select count(*) from (from visits) tablesample 1 rows
 window_over_private_rows: select n, count(*) from (select n, row_number() over (order by x) r from visits) where r = 1 group by n
