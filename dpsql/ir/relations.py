@@ -222,7 +222,7 @@ class PerUnit(_Derived):
         return tuple(Column(name, UNKNOWN) for name in self.names)
 
 
-class RowFunction(Enum):
+class PlaceFunction(Enum):
     """A function of a row's place among the rows of its privacy unit."""
 
     NUMBER = "number"  # how many rows there are up to it
@@ -246,7 +246,7 @@ class Sorted:
 
 
 @dataclass(frozen=True, slots=True)
-class RowValue:
+class PlaceValue:
     """A new column: a function of a row's place among those that are the same in ``among``.
 
     These hold the privacy unit; ``argument`` is a column, and ``distance`` a number of rows.
@@ -254,7 +254,7 @@ class RowValue:
     """
 
     name: str
-    function: RowFunction
+    function: PlaceFunction
     argument: str | None
     among: tuple[str, ...]
     order: tuple[Sorted, ...]
@@ -265,14 +265,14 @@ class RowValue:
 class Placed(_Derived):
     """All rows, with values that follow from their places among rows of the same unit."""
 
-    values: tuple[RowValue, ...]
+    values: tuple[PlaceValue, ...]
 
     def _columns(self) -> tuple[Column, ...]:
         types = _types(self.source)
         made = (
             Column(value.name, BIGINT if argument is None or counts else types[argument])
             for value in self.values
-            for argument, counts in [(value.argument, value.function is RowFunction.VALUES)]
+            for argument, counts in [(value.argument, value.function is PlaceFunction.VALUES)]
         )
         return (*self.source.columns, *made)
 

@@ -44,10 +44,10 @@ from dpsql.ir.relations import (
     OneSpelling,
     PerUnit,
     Placed,
+    PlaceFunction,
+    PlaceValue,
     Rename,
-    RowFunction,
     RowSet,
-    RowValue,
     Scan,
     SemiJoin,
     SetOperator,
@@ -151,8 +151,8 @@ NODES: dict[str, tuple[Callable[[], RowSet], str]] = {
         lambda: Placed(
             t(),
             (
-                RowValue("v", RowFunction.BEFORE, "s", ("u",), (Sorted("x", True, True), Sorted("s")), 2),
-                RowValue("w", RowFunction.ROWS, None, ("u", "s"), ()),
+                PlaceValue("v", PlaceFunction.BEFORE, "s", ("u",), (Sorted("x", True, True), Sorted("s")), 2),
+                PlaceValue("w", PlaceFunction.ROWS, None, ("u", "s"), ()),
             ),
         ),
         '(SELECT *, lag("s", 2) OVER (PARTITION BY "u" ORDER BY "x" DESC NULLS FIRST, "s" NULLS LAST) AS "v", '

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from dpsql.core.sql_types import BIGINT
 from dpsql.errors import QueryRefused
-from dpsql.ir.relations import Placed, RowFunction, RowValue, Sorted
+from dpsql.ir.relations import Placed, PlaceFunction, PlaceValue, Sorted
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.enum_order import enum_order, is_enumerated
@@ -33,21 +33,21 @@ _PLACES: Final = ColumnPolicy(0, 2**53)
 _WINDOW: Final = NodeArguments("this partition_by order over?")
 _ORDERED: Final = NodeArguments("this desc nulls_first")
 _CALL: Final = NodeArguments("this offset big_int?")
-_FUNCTIONS: Final[Mapping[type[exp.Expr], RowFunction]] = {
-    exp.RowNumber: RowFunction.NUMBER,
-    exp.Rank: RowFunction.RANK,
-    exp.Min: RowFunction.LEAST,
-    exp.Max: RowFunction.LARGEST,
-    exp.FirstValue: RowFunction.FIRST,
-    exp.Lag: RowFunction.BEFORE,
-    exp.Lead: RowFunction.AFTER,
+_FUNCTIONS: Final[Mapping[type[exp.Expr], PlaceFunction]] = {
+    exp.RowNumber: PlaceFunction.NUMBER,
+    exp.Rank: PlaceFunction.RANK,
+    exp.Min: PlaceFunction.LEAST,
+    exp.Max: PlaceFunction.LARGEST,
+    exp.FirstValue: PlaceFunction.FIRST,
+    exp.Lag: PlaceFunction.BEFORE,
+    exp.Lead: PlaceFunction.AFTER,
 }
 _OF_ONE_ROW: Final = frozenset(
-    {RowFunction.NUMBER, RowFunction.FIRST, RowFunction.BEFORE, RowFunction.AFTER}
+    {PlaceFunction.NUMBER, PlaceFunction.FIRST, PlaceFunction.BEFORE, PlaceFunction.AFTER}
 )
 """Functions that tell rows apart whose ORDER BY is equal."""
-_EXTREMES: Final = frozenset({RowFunction.LEAST, RowFunction.LARGEST})
-_BY_ORDER: Final = frozenset(_FUNCTIONS.values()) - _EXTREMES - {RowFunction.NUMBER}
+_EXTREMES: Final = frozenset({PlaceFunction.LEAST, PlaceFunction.LARGEST})
+_BY_ORDER: Final = frozenset(_FUNCTIONS.values()) - _EXTREMES - {PlaceFunction.NUMBER}
 _FARTHEST: Final = 2**31 - 1
 
 
@@ -69,7 +69,7 @@ def rows_apart(operators: Operators, source: Relation) -> Relation:
 def placed(
     names: Names, operators: Operators, select: exp.Select, source: Relation
 ) -> tuple[Relation, exp.Select]:
-    """Add what window functions find to rows; keep those that QUALIFY and DISTINCT ON keep.
+    """Add the values of window functions to rows, and apply QUALIFY and DISTINCT ON.
 
     Returns the rows, and the SELECT without all this. Raises ``QueryRefused`` or ``UnknownName``
     with the place of what cannot be used, as of a window that is not of one unit.
@@ -114,14 +114,14 @@ def _windows(select: exp.Select) -> Sequence[exp.Window]:
 
 @dataclass
 class _Places:
-    """The columns that the windows of a SELECT need, and those that they make, each once."""
+    """The columns of the windows of a SELECT: read ones and new ones, each once."""
 
     names: Names
     operators: Operators
     select: exp.Select
     source: Relation
     computed: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
-    values: dict[RowValue, tuple[str, Identity, ColumnPolicy | None, bool]] = field(
+    values: dict[PlaceValue, tuple[str, Identity, ColumnPolicy | None, bool]] = field(
         default_factory=dict
     )
 
@@ -131,9 +131,9 @@ class _Places:
         kind = _FUNCTIONS.get(type(function))
         argument = function.args.get("this")
         if isinstance(function, exp.Count):
-            kind = RowFunction.VALUES
+            kind = PlaceFunction.VALUES
             if argument is None or isinstance(argument, exp.Star):
-                kind, argument = RowFunction.ROWS, None
+                kind, argument = PlaceFunction.ROWS, None
         if kind is None or not _CALL.hold(function) or isinstance(argument, exp.Distinct):
             name = written_name(function) if isinstance(function, exp.Func) else "the function"
             raise self._refuse(
@@ -173,11 +173,11 @@ class _Places:
     def first(self, on: exp.Expr, order: Sequence[exp.Expr]) -> str:
         """Read DISTINCT ON; returns the column of the places of rows among those alike."""
         among = [key_over_rows(self.names, key, self.select, self.source) for key in on.expressions]
-        return self._value(RowFunction.NUMBER, None, among, order, on, 0)
+        return self._value(PlaceFunction.NUMBER, None, among, order, on, 0)
 
     def _value(
         self,
-        function: RowFunction,
+        function: PlaceFunction,
         argument: exp.Expr | None,
         among: Sequence[exp.Expr],
         order: Sequence[exp.Expr],
@@ -194,7 +194,7 @@ class _Places:
                 f"Write PARTITION BY {unit}, alone or beside other columns.",
             )
         of = None if argument is None else self._over(argument)
-        value = RowValue(
+        value = PlaceValue(
             "",
             function,
             None if of is None else self._column(of),
@@ -204,7 +204,7 @@ class _Places:
         )
         known: ColumnPolicy | None = _PLACES
         identity, enumerated = Identity.NONE, False
-        if of is not None and function is not RowFunction.VALUES:
+        if of is not None and function is not PlaceFunction.VALUES:
             bounds = range_of(of, self.source.policy)
             known = None if bounds is None else ColumnPolicy(*bounds)
             identity, enumerated = self.source.identity_of(of), is_enumerated(of)
@@ -251,7 +251,7 @@ class _Places:
                 sorted_by = {*value.among, *(each.name for each in order)}
                 order += tuple(Sorted(column) for column in ties if column not in sorted_by)
             made.append(replace(value, name=name, order=order))
-            if value.function is RowFunction.NUMBER:
+            if value.function is PlaceFunction.NUMBER:
                 others = (column for column in value.among if not source.is_unit(column))
                 unique.append(frozenset({name, *others}))
             fields.append(

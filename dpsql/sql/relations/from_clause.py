@@ -36,10 +36,10 @@ from dpsql.ir.relations import (
     OneSpelling,
     PerUnit,
     Placed,
+    PlaceFunction,
+    PlaceValue,
     Rename,
-    RowFunction,
     RowSet,
-    RowValue,
     Scan,
     SemiJoin,
     SetOperator,
@@ -161,7 +161,7 @@ class FromClauses:
             case PerUnit():
                 return self._per_unit(node)
             case Placed():
-                made = join(", ", map(self._row_value, node.values))
+                made = join(", ", map(self._place_value, node.values))
                 return sql("SELECT *, {} FROM {}", made, self._of(node.source))
             case Combined():
                 return self._combined(node)
@@ -229,7 +229,7 @@ class FromClauses:
         places = join(", ", (number(place + 1) for place in range(len(keys))))
         return sql("SELECT {} FROM {} GROUP BY {}", selected, self._of(node.source), places)
 
-    def _row_value(self, value: RowValue) -> Sql:
+    def _place_value(self, value: PlaceValue) -> Sql:
         """Write a function of a row's place; its frame is that of SQL, up to the row's equals."""
         among = self._listed(value.among)
         window = sql("PARTITION BY {}", among)
@@ -238,21 +238,21 @@ class FromClauses:
         of = sql("*") if value.argument is None else quoted(value.argument)
         over, distance = sql("OVER ({})", window), value.distance
         match value.function:
-            case RowFunction.NUMBER:
+            case PlaceFunction.NUMBER:
                 text = self._dialect.numbered_within(window)
-            case RowFunction.RANK:
+            case PlaceFunction.RANK:
                 text = self._dialect.ranked_within(window)
-            case RowFunction.ROWS | RowFunction.VALUES:
+            case PlaceFunction.ROWS | PlaceFunction.VALUES:
                 text = sql("count({}) {}", of, over)
-            case RowFunction.LEAST:
+            case PlaceFunction.LEAST:
                 text = sql("min({}) {}", of, over)
-            case RowFunction.LARGEST:
+            case PlaceFunction.LARGEST:
                 text = sql("max({}) {}", of, over)
-            case RowFunction.FIRST:
+            case PlaceFunction.FIRST:
                 text = sql("first_value({}) {}", of, over)
-            case RowFunction.BEFORE:
+            case PlaceFunction.BEFORE:
                 text = sql("lag({}, {}) {}", of, distance, over)
-            case RowFunction.AFTER:
+            case PlaceFunction.AFTER:
                 text = sql("lead({}, {}) {}", of, distance, over)
         return sql("{} AS {}", text, quoted(value.name))
 
