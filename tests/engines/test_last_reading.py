@@ -98,13 +98,13 @@ PLANTED = {
     "a lambda": "SELECT list_transform([k], lambda x: x + 1) FROM visits",
     "a lambda within a key": "SELECT list_transform([k], lambda x: [x]) FROM visits",
     "the first row": "SELECT first(k) FROM visits",
-    "the first row of a window": "SELECT first(k) OVER (ORDER BY uid) FROM visits",
+    "the share of rows before": "SELECT percent_rank() OVER (ORDER BY uid) FROM visits",
     "a sample": "SELECT * FROM visits USING SAMPLE 50%",
     "a limit by rows": "SELECT * FROM visits LIMIT (SELECT max(k) FROM visits)",
     "a limit in percent": "SELECT * FROM visits LIMIT 10%",
     "an offset": "SELECT * FROM visits LIMIT 1 OFFSET 3",
     "a correlated subquery": "SELECT (SELECT min(v.k)) FROM visits v",
-    "the row before": "SELECT lag(k) OVER (ORDER BY uid) FROM visits",
+    "a part of the rows": "SELECT ntile(2) OVER (ORDER BY uid) FROM visits",
     "a window of the neighbours": "SELECT sum(k) OVER (ORDER BY uid ROWS 1 PRECEDING) FROM visits",
     "several groupings": "SELECT k FROM visits GROUP BY GROUPING SETS ((k), ())",
     "one row of each": "SELECT DISTINCT ON (k) uid FROM visits",
@@ -413,11 +413,11 @@ MORE: dict[str, dict[str, Any]] = {
     "SELECT count(*) FROM visits WHERE k > 1 AND n > 2": {},
     "SELECT c, count(*), median(n) FROM visits GROUP BY c": {},
     "SELECT k, count(DISTINCT n) FROM visits GROUP BY k": {},
-    "SELECT count(*) FROM (SELECT uid, n, lag(n) OVER (PARTITION BY uid ORDER BY k DESC "
-    "NULLS FIRST) AS a, lead(n, 2) OVER (PARTITION BY uid ORDER BY k) AS b, "
-    "first_value(s) OVER (PARTITION BY uid ORDER BY k) AS c, rank() OVER (PARTITION BY uid "
-    "ORDER BY n) AS r FROM visits QUALIFY row_number() OVER (PARTITION BY uid ORDER BY n) > 1) "
-    "WHERE a < b OR c = 'x' OR r = 3": {},
+    "SELECT count(*) FROM (SELECT uid, n, lag(n) OVER (PARTITION BY uid {0}) AS a, "
+    "lead(n, 2) OVER (PARTITION BY uid {0}) AS b, first_value(s) OVER (PARTITION BY uid {0}) AS c, "
+    "rank() OVER (PARTITION BY uid {0}) + max(n) OVER (PARTITION BY uid {0}) AS r FROM visits "
+    "QUALIFY row_number() OVER (PARTITION BY uid {0}) > 1) "
+    "WHERE a < b OR c = 'x' OR r = 3".format("ORDER BY k DESC NULLS FIRST"): {},
 }
 
 

@@ -210,7 +210,7 @@ PLANTED = {
     "a full join": "SELECT 1 FROM public.visits a FULL JOIN (SELECT 1 AS uid) b USING (uid)",
     "a window of the neighbours": "SELECT sum(k) OVER (ORDER BY uid ROWS 1 PRECEDING) "
     "FROM public.visits",
-    "the row before": "SELECT lag(k) OVER (ORDER BY uid) FROM public.visits",
+    "the share of rows before": "SELECT percent_rank() OVER (ORDER BY uid) FROM public.visits",
     "another test of truth": "SELECT (k > 1) IS UNKNOWN FROM public.visits",
     "several groupings": "SELECT k FROM public.visits GROUP BY GROUPING SETS ((k), ())",
     "recursion": "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) "

@@ -82,6 +82,9 @@ _ORDER: Final[Form] = [
         "expression": _VALUE,
     }
 ]
+_ASCENDING: Final[Form] = [
+    {"type": only("ASCENDING"), "null_order": only("NULLS LAST"), "expression": _VALUE}
+]
 _SORTED: Final[Form] = [
     {
         "type": only("ASCENDING", "DESCENDING"),
@@ -367,7 +370,7 @@ _EXPRESSIONS: Final[dict[str, Mapping[str, Form]]] = {
     "WINDOW_LEAD": {**_WINDOW, "children": (_VALUE, _VALUE, _VALUE)},
     "WINDOW_ROW_NUMBER": _PLACE,
     "WINDOW_RANK": _PLACE,
-    "WINDOW_RANK_DENSE": _PLACE,
+    "WINDOW_RANK_DENSE": {**_PLACE, "orders": _ASCENDING},
     "WINDOW_AGGREGATE": {
         **_WINDOW,
         "start": only("UNBOUNDED_PRECEDING", "CURRENT_ROW_RANGE"),
