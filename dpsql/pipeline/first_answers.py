@@ -47,7 +47,8 @@ _PLAIN: Final = {"VARCHAR", *INTEGER_BITS}  # whose literals are of their type
 class FirstAnswer:
     """The answer to the subquery of a ``number`` in a statement.
 
-    ``text`` is the subquery, in short. ``released`` says that it is of private rows.
+    ``text`` is the subquery, in short. ``released`` says that it is of private rows; ``supposed``
+    that it only stands for one.
     """
 
     number: int
@@ -55,6 +56,7 @@ class FirstAnswer:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     released: bool
+    supposed: bool = False
 
     def __post_init__(self) -> None:
         kept = " What was released of it is kept: asked alone, it costs nothing." * self.released
@@ -89,7 +91,7 @@ def _has_no_moment(value: object) -> bool:
 def stand_in(number: int, text: str, columns: Sequence[Column]) -> FirstAnswer:
     """Return one row to plan with in place of an answer."""
     row = tuple(_typical(column.type) for column in columns)
-    return FirstAnswer(number, text, tuple(columns), (row,), released=True)
+    return FirstAnswer(number, text, tuple(columns), (row,), released=True, supposed=True)
 
 
 def _typical(type_: SqlType) -> object:

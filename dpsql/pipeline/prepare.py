@@ -558,7 +558,7 @@ class Preparer:
                 question.parameters,
                 self._engine.bind,
                 self._twins,
-                self._decided(question.mechanism, empty=empty),
+                self._decided(question, empty=empty),
                 pools=question.pooling,
                 catalog=self._engine.name,
                 beside=beside,
@@ -571,15 +571,21 @@ class Preparer:
         validated(tree)
         return validated(used)
 
-    def _decided(self, mechanism: str | None, *, empty: bool) -> Callable[[Block], Block]:
+    def _decided(self, question: Question, *, empty: bool) -> Callable[[Block], Block]:
         """Return the decision on a block's groups: declared values, mechanism, number per unit.
 
         Nothing is given to one that is ``empty``, and nothing will be asked of its rows.
         """
-        account = self._account
+        account, mechanism = self._account, question.mechanism
+        supposed = any(answer.supposed for answer in question.answers)
 
         def decided(block: Block) -> Block:
-            narrowed = with_keys_narrowed(block, self._engine)
+            try:
+                narrowed = with_keys_narrowed(block, self._engine)
+            except QueryRefused as refused:
+                if not supposed or refused.code != "no_group_left":
+                    raise
+                narrowed = block  # what only stands for an answer need not be a declared value
             given = (
                 narrowed
                 if empty

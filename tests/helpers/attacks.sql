@@ -282,8 +282,8 @@ groups_not_public: select with differential_privacy options (group_selection_str
 answers: select with differential_privacy options (group_selection_strategy = public_groups) s.k, count(v.n) from shops s left join visits v on s.k = v.k group by s.k
 bad_option: select with differential_privacy options (group_selection_strategy = gaussian_threshold) k, count(*) from visits group by k
 join_keeps_public: select with differential_privacy options (mechanism = 'cascade') s.k, count(v.n) from shops s left join visits v on s.k = v.k group by s.k
-join_not_supported: select count(*) from visits v join (select k, count(*) c from visits group by k) t using (k)
-join_not_supported: select count(*) from visits v join (select avg(x) m from visits) on v.x > m
+answers: select count(*) from visits v join (select k, count(*) c from visits group by k) t using (k)
+answers: select count(*) from visits v join (select avg(x) m from visits) on v.x > m
 unknown_column: select count(*) from visits v, (select w.k from visits w where w.uid = v.uid) t
 set_operation_unit: select count(*) from (select k from visits except select k from visits where uid = 3)
 set_operation_unit: select count(*) from (select k from visits intersect select k from visits where uid = 3)
@@ -322,7 +322,7 @@ join_needs_unit: select count(*) from (select uid, exists (select 1 from visits 
 join_needs_unit: select count(*) from visits where (k, n) in (select k, n from visits)
 join_keeps_public: select count(*) from visits join (select * from shops where k in (select k from visits)) s using (k)
 join_keeps_public: select count(*) from visits join (select k, k in (select k from visits) as p from shops) s using (k) where p
-subquery_over_private_rows: select count(*) from visits where k in (select k from visits group by k)
+answers: select count(*) from visits where k in (select k from visits group by k)
 clause_not_allowed: select count(*) from visits where uid in (select uid from visits order by n limit 1)
 subquery_over_private_rows: select count(*) from visits where k in (select k, n from shops)
 groups_by_unit: select uid in (select uid from shops) as p, count(*) from visits group by 1
@@ -559,7 +559,7 @@ subquery_over_private_rows: select count(*) from visits a left join shops s on a
 answers: select count(*) from visits a join shops s on a.k = s.k and a.n in (select size from shops)
 answers: select c, count(*) from (select uid, count(*) filter (where n > 3) c from visits group by uid) group by c
 expression_not_allowed: select c, count(*) from (select uid, count(*) filter (where random() < 0.5) c from visits group by uid) group by c
-subquery_over_private_rows: select c, count(*) from (select uid, count(*) filter (where n > (select avg(n) from visits)) c from visits group by uid) group by c
+answers: select c, count(*) from (select uid, count(*) filter (where n > (select avg(n) from visits)) c from visits group by uid) group by c
 answers: select c, count(*) from (select k, count(*) filter (where uid = 1) c from visits group by k) group by c
 aggregate_not_supported: select c, count(*) from (select uid, first(s) filter (where n > 3) c from visits group by uid) group by c
 answers: select k, count(*) as n from visits group by k having n > 3
@@ -682,7 +682,9 @@ raw_rows: select * from visits where 1 = 0 or true
 raw_rows: select * from visits where not (1 = 0)
 raw_rows: select * from visits where k = 0
 raw_rows: select * from visits where '1' = 1
-subquery_over_private_rows: select * from visits where (select 1 = 0)
+raw_rows: select * from visits where (select 1 = 0)
+aggregate_not_supported: select max(n, 3) from visits
+aggregate_not_supported: select m, count(*) from (select uid, max(n, 3) m from visits group by uid) group by m
 raw_rows: select * from visits limit 1
 raw_rows: select * from visits limit (select 0)
 raw_rows: select * from visits offset 0

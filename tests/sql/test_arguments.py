@@ -328,7 +328,6 @@ def test_words_that_no_rule_reads_are_refused(text: str) -> None:
     "text",
     [
         *("approx_quantile(d1, 0.5, 0.1)", "count(* ILIKE 'i%')", "count(* EXCLUDE (i1))"),
-        *("max(i1, 3)", "min(i1, 3)"),
     ],
 )
 def test_words_of_an_aggregate_that_nothing_reads_are_refused(text: str) -> None:
