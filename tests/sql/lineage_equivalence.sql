@@ -202,3 +202,6 @@ SELECT m, count(*) FROM (SELECT uid, max(n) OVER (PARTITION BY uid ORDER BY k NU
 SELECT o.k, count(*) FROM (SELECT o.uid, o.k, i.qty FROM items i JOIN orders o ON i.okey = o.okey QUALIFY row_number() OVER (PARTITION BY o.uid ORDER BY qty DESC, ikey) <= 2) o GROUP BY o.k ORDER BY o.k
 SELECT count(*), count(DISTINCT uid) FROM (SELECT uid, n > lag(n) OVER (PARTITION BY uid ORDER BY k, n, s, x) AS up FROM visits QUALIFY up AND count(*) OVER (PARTITION BY uid) > 3)
 SELECT age > 40 AS old, count(*) FROM people p JOIN (SELECT uid AS u, n AS last FROM visits WHERE k > 1 QUALIFY row_number() OVER (PARTITION BY u ORDER BY n DESC NULLS LAST) = 1) v ON p.uid = v.u WHERE last > 3 GROUP BY old ORDER BY old
+SELECT p.city, count(*) FROM items i LEFT JOIN orders o ON i.okey = o.okey LEFT JOIN people p ON o.uid = p.uid GROUP BY p.city ORDER BY p.city
+SELECT p.city, sum(i.qty) FROM items i LEFT JOIN orders o ON i.okey = o.okey AND o.k > 1 JOIN people p ON o.uid = p.uid GROUP BY p.city ORDER BY p.city
+SELECT p.city, count(*) FROM people p JOIN (SELECT i.k, o.uid AS buyer FROM items i LEFT JOIN orders o USING (okey)) t ON t.buyer = p.uid GROUP BY p.city ORDER BY p.city

@@ -190,6 +190,7 @@ HIDDEN = (
     "(SELECT i.k, r.why AS v FROM returns r LEFT JOIN items i ON r.ikey = i.ikey AND i.qty > 1)",
     "(SELECT k, s AS v FROM visits UNION ALL SELECT k, 'k' FROM items)",
     "(SELECT okey + 0 AS k, CAST(sum(qty) AS VARCHAR) AS v FROM items GROUP BY okey)",
+    "(SELECT i.k, p.city AS v FROM items i LEFT JOIN orders o ON i.okey = o.okey AND o.k > 0 LEFT JOIN people p ON o.uid = p.uid)",
     "(SELECT n AS k, why AS v FROM returns UNION ALL SELECT k, 'l' FROM items)",
     "(SELECT k, 's' AS v FROM items i WHERE (SELECT max(price) FROM orders o WHERE o.okey = i.okey) > 1)",
     "(SELECT (SELECT count(*) FROM items j WHERE j.okey = i.okey) AS k, 't' AS v FROM items i)",

@@ -38,7 +38,13 @@ from dpsql.sql.lineage.join_columns import (
     shared_columns,
     side_by_side,
 )
-from dpsql.sql.lineage.joins import joined, kind_of, refuse_many, refuse_right_after_comma
+from dpsql.sql.lineage.joins import (
+    is_one_unit,
+    joined,
+    kind_of,
+    refuse_many,
+    refuse_right_after_comma,
+)
 from dpsql.sql.lineage.names import Names, generated_column, resolved_column
 from dpsql.sql.lineage.operators import Bind, Operators
 from dpsql.sql.lineage.preaggregate import keys_with_unit, per_unit
@@ -222,6 +228,10 @@ class Lineage:
             *pairs_of(conditions),
             *(filter_pairs(filters, both) if kind == "inner" else ()),
         ]
+        if left.private and right.private and not is_one_unit(left, right, pairs):
+            # That they meet on the unit may be known only once the links of both are followed.
+            settled = self.operators.settled(left), self.operators.settled(right)
+            left, right = settled if is_one_unit(*settled, pairs) else (left, right)
         if kind == "full":
             sides = left, right
             made = fully_joined(self.names, self.operators, *sides, join, conditions, pairs, shared)
