@@ -508,6 +508,51 @@ def row_numbers_are_distinct_and_ascend(dialect: Spelled) -> None:
     assert numbers == sorted(set(numbers))
 
 
+IN_PARTS = "(VALUES ('a', 3), ('a', 1), ('a', 1), ('b', 2)) v(p, x)"
+
+
+def within(text: str) -> list[tuple[object, ...]]:
+    return rows(f"SELECT p, x, {text} FROM {IN_PARTS} ORDER BY ALL")
+
+
+@promise("numbered_within")
+def rows_of_a_part_are_numbered_from_one(dialect: Spelled) -> None:
+    numbered = within(dialect.numbered_within("PARTITION BY p ORDER BY x"))
+    assert numbered == [("a", 1, 1), ("a", 1, 2), ("a", 3, 3), ("b", 2, 1)]
+
+
+@promise("ranked_within")
+def equal_rows_of_a_part_have_the_place_of_the_first(dialect: Spelled) -> None:
+    ranked = within(dialect.ranked_within("PARTITION BY p ORDER BY x"))
+    assert ranked == [("a", 1, 1), ("a", 1, 1), ("a", 3, 3), ("b", 2, 1)]
+
+
+@promise("first_within")
+def the_first_value_of_a_part_is_beside_all_of_it(dialect: Spelled) -> None:
+    first = within(dialect.first_within("x", "PARTITION BY p ORDER BY x DESC"))
+    assert first == [("a", 1, 3), ("a", 1, 3), ("a", 3, 3), ("b", 2, 2)]
+
+
+@promise("beside_within")
+def rows_before_and_after_are_of_the_same_part(dialect: Spelled) -> None:
+    window = "PARTITION BY p ORDER BY x"
+    before, after = (within(dialect.beside_within("x", n, window)) for n in (-2, 1))
+    assert before == [("a", 1, None), ("a", 1, None), ("a", 3, 1), ("b", 2, None)]
+    assert after == [("a", 1, 1), ("a", 1, 3), ("a", 3, None), ("b", 2, None)]
+
+
+@promise("sorted_by")
+def values_are_sorted_with_nulls_where_they_are_asked_for(dialect: Spelled) -> None:
+    for descending, first, sorted_ in (
+        (False, False, [1, 2, None]),
+        (True, False, [2, 1, None]),
+        (False, True, [None, 1, 2]),
+        (True, True, [None, 2, 1]),
+    ):
+        term = dialect.sorted_by("x", descending=descending, nulls_first=first)
+        assert values("x", f"(VALUES (2), (NULL), (1)) v(x) ORDER BY {term}") == sorted_
+
+
 @promise("numbers")
 def numbers_go_from_one_to_the_last(dialect: Spelled) -> None:
     one = dialect.numbers(4, "k0", '"n"')
@@ -666,6 +711,12 @@ TWINS = (
     Twin("steps are computed each time", "materialized", lambda _, name, sql: f"{name} AS NOT MATERIALIZED ({sql})"),
     Twin("all rows have one number", "row_number", lambda _: "1"),
     Twin("rows are numbered from their end", "row_number", lambda _: "-(row_number() OVER ())"),
+    Twin("numbers of a part start at 0", "numbered_within", lambda _, window: f"row_number() OVER ({window}) - 1"),
+    Twin("ranks leave no gaps", "ranked_within", lambda _, window: f"dense_rank() OVER ({window})"),
+    Twin("the last value is the first", "first_within", lambda _, value, window: f"last_value({value}) OVER ({window})"),
+    Twin("rows before are those after", "beside_within", lambda _, value, n, window: f"lead({value}, {abs(n)}) OVER ({window})"),
+    Twin("NULLs are last", "sorted_by", lambda _, value, *, descending, nulls_first: f"{value}{' DESC' * descending} NULLS LAST"),
+    Twin("nothing descends", "sorted_by", lambda _, value, *, descending, nulls_first: f"{value} NULLS {'FIRST' if nulls_first else 'LAST'}"),
     Twin("the last number is left out", "numbers", lambda _, n, alias, column: f"range(1, {n}) AS {alias}({column})"),
     Twin("numbers start at 0", "numbers", lambda _, n, alias, column: f"range({n}) AS {alias}({column})"),
     Twin("there is no limit", "limited", lambda _, sql, n: sql),

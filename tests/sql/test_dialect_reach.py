@@ -18,6 +18,7 @@ from helpers.sql_text import generated
 
 from dpsql.core.schema import Schema
 from dpsql.core.sql import Sql, sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dpsql.sql.lineage.operators import Bind
@@ -54,6 +55,13 @@ def _unmarked(value: Any) -> Any:
     return value
 
 
+def spelled_once(self: Dialect, value: Sql, type_: SqlType) -> Sql:
+    """The spelling of a value, marked where it is not the value as it is."""
+    same = DUCKDB.one_spelling(value, type_) == value
+    found: Sql = value if same else marked("one_spelling")(self, value, type_)
+    return found
+
+
 class Marks:
     """A renderer that marks names and literals."""
 
@@ -84,6 +92,7 @@ MARKED: Dialect = type(
         "__slots__": (),
         "renderer": Marks(),
         **{m: marked(m) for m in vars(Dialect) if m[0] != "_" and m not in KEPT},
+        "one_spelling": spelled_once,
     },
 )()
 

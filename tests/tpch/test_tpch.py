@@ -68,7 +68,7 @@ def test_all_22_queries_are_accounted_for() -> None:
     assert edited == {query.name for query in QUERIES if query.edits} | first
 
 
-REPHRASED = [query for query in RUNNING if query.edits and query.same_question]
+REPHRASED = [q for q in RUNNING if q.edits and q.same_question and not q.first]
 
 
 @pytest.mark.parametrize("query", REPHRASED, ids=lambda query: query.name)

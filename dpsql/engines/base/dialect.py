@@ -302,6 +302,23 @@ class Dialect(ABC):
         """Rank the rows of each part of an ordered window, in 64 bits: equals by the first."""
         return sql("rank() OVER ({})", window)
 
+    def first_within(self, value: Sql, window: Sql) -> Sql:
+        """Read a value of the first row of each part of an ordered window."""
+        return sql("first_value({}) OVER ({})", value, window)
+
+    def beside_within(self, value: Sql, distance: int, window: Sql) -> Sql:
+        """Read a value of the row so many rows after each in an ordered window, or before it.
+
+        A negative ``distance`` counts rows before. NULL where there is no such row.
+        """
+        function = sql("lag") if distance < 0 else sql("lead")
+        return sql("{}({}, {}) OVER ({})", function, value, abs(distance), window)
+
+    def sorted_by(self, value: Sql, *, descending: bool, nulls_first: bool) -> Sql:
+        """Write a term of ORDER BY for any values."""
+        term = sql("{} DESC", value) if descending else value
+        return sql("{} NULLS {}", term, sql("FIRST") if nulls_first else sql("LAST"))
+
     @abstractmethod
     def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
         """Write the integers from 1 to ``count`` as rows of a FROM clause with one column."""

@@ -181,7 +181,10 @@ class ExponentialQuantile(Priced[int]):
         return drawn
 
     def targets(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Compute the ranks asked for in groups of ``totals`` rows, times the denominator."""
+        """Compute the ranks asked for in groups of rows, times the denominator.
+
+        ``totals`` are the groups' numbers of rows: int64, of shape (groups,).
+        """
         wanted = self.fraction.numerator * totals
         if not self.extreme:
             return wanted

@@ -326,7 +326,7 @@ class Aggregates:
         argument, fraction = quantile_parts(call, self.text)
         if call.per_group is not None:
             raise self._no_bounds(call, f"quantiles are bounded by {PER_ROW}")
-        extreme = isinstance(call.function, EXTREMES)
+        extreme, continuous = isinstance(call.function, EXTREMES), is_continuous(call.function)
         if not extreme:
             call = replace(call, function=exp.Median(this=argument))
         argument = self._number(call)
@@ -335,7 +335,7 @@ class Aggregates:
             bounds = self._found_bounds(call, argument)
         integral = is_integral(argument, self.table)
         ranked = points_for(argument, bounds, integral)
-        whole = integral and not is_continuous(call.function)
+        whole = integral and not continuous
         return Quantile(ranked, fraction, whole, extreme)
 
     def _number(self, call: AggregateCall) -> exp.Expr:

@@ -234,14 +234,14 @@ class FromClauses:
         among = self._listed(value.among)
         window = sql("PARTITION BY {}", among)
         if value.order:
-            window = sql("{} ORDER BY {}", window, join(", ", map(_sorted_by, value.order)))
+            window = sql("{} ORDER BY {}", window, join(", ", map(self._sorted_by, value.order)))
         of = sql("*") if value.argument is None else quoted(value.argument)
-        over, distance = sql("OVER ({})", window), value.distance
+        over, distance, dialect = sql("OVER ({})", window), value.distance, self._dialect
         match value.function:
             case PlaceFunction.NUMBER:
-                text = self._dialect.numbered_within(window)
+                text = dialect.numbered_within(window)
             case PlaceFunction.RANK:
-                text = self._dialect.ranked_within(window)
+                text = dialect.ranked_within(window)
             case PlaceFunction.ROWS | PlaceFunction.VALUES:
                 text = sql("count({}) {}", of, over)
             case PlaceFunction.LEAST:
@@ -249,12 +249,16 @@ class FromClauses:
             case PlaceFunction.LARGEST:
                 text = sql("max({}) {}", of, over)
             case PlaceFunction.FIRST:
-                text = sql("first_value({}) {}", of, over)
+                text = dialect.first_within(of, window)
             case PlaceFunction.BEFORE:
-                text = sql("lag({}, {}) {}", of, distance, over)
+                text = dialect.beside_within(of, -distance, window)
             case PlaceFunction.AFTER:
-                text = sql("lead({}, {}) {}", of, distance, over)
+                text = dialect.beside_within(of, distance, window)
         return sql("{} AS {}", text, quoted(value.name))
+
+    def _sorted_by(self, column: Sorted) -> Sql:
+        first, name = column.nulls_first, quoted(column.name)
+        return self._dialect.sorted_by(name, descending=column.descending, nulls_first=first)
 
     # -- columns ------------------------------------------------------------------------------
 
@@ -305,13 +309,6 @@ class FromClauses:
         exact = dialect.try_cast(text, _EXACT, source)
         total = dialect.cast(dialect.sum(exact, wide=True), DOUBLE)
         return total if value.function is UnitFunction.SUM else sql("{} / count({})", total, exact)
-
-
-def _sorted_by(column: Sorted) -> Sql:
-    text = quoted(column.name)
-    if column.descending:
-        text = sql("{} DESC", text)
-    return sql("{} NULLS {}", text, sql("FIRST") if column.nulls_first else sql("LAST"))
 
 
 def _over(columns: tuple[Column, ...]) -> Table:
