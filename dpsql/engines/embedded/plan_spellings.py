@@ -104,7 +104,26 @@ def of_1_5(node: dict[str, Any]) -> dict[str, Any]:
     if expression == "BOUND_COMPARISON" and keys == _COMPARISON and kind in COMPARISONS:
         boolean = {"id": "BOOLEAN", "type_info": None}
         return _call(node, COMPARISONS[kind], [node["left"], node["right"]], boolean)
+    if kind in ("WINDOW_LAG", "WINDOW_LEAD") and node.get("offset_expr") is not None:
+        node = _with_distance(node)
     return {"query_location_length": 0, **_UNSAID.get(expression, {}), **node}
+
+
+def _with_distance(window: dict[str, Any]) -> dict[str, Any]:
+    """Write the distance of LAG or LEAD, and the NULL where there is no row, among its arguments.
+
+    Any other default is left where it is.
+    """
+    nothing = {
+        "expression_class": "BOUND_CONSTANT",
+        "type": "VALUE_CONSTANT",
+        "alias": "",
+        "query_location": window["query_location"],
+        "query_location_length": 0,
+        "value": {"type": window["return_type"], "is_null": True},
+    }
+    children = [*window["children"], window["offset_expr"], nothing]
+    return {**window, "children": children, "offset_expr": None}
 
 
 def _outer_join(node: dict[str, Any]) -> dict[str, Any]:
