@@ -480,7 +480,7 @@ CALLED_ON_ROWS: Final = frozenset(
     | {"substring", "starts_with", "prefix", "suffix", "trim", "ltrim", "rtrim"}
     | {"**", "^", "power", "abs", "ceil", "trunc", "sign", "exp", "ln", "log"}
     | {"date_diff", "date_trunc", "century", "day", "dayname", "dayofmonth", "dayofweek"}
-    | {"ends_with", "strpos", "replace", "split_part", "string_split", "array_extract"}
+    | {"ends_with", "strpos", "replace", "string_split", "array_extract"}
     | {"md5", "sha256", "make_date", "strftime", "time_bucket"}
     | {"regexp_matches", "regexp_full_match", "regexp_extract", "regexp_replace"}
     | {"dayofyear", "decade", "epoch", "epoch_ms", "era", "hour", "isodow", "isoyear", "julian"}
