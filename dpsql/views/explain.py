@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dpsql.privacy.mechanisms.bounds_choice import NONE, BoundsChoice
-from dpsql.privacy.mechanisms.value_bounds import ValueBounds
+from dpsql.ir.plan import PreparedBoundsChoice, PreparedValueBounds
+from dpsql.privacy.mechanisms.bounds_choice import NONE
 from dpsql.privacy.streams.mechanism import few_steps
 from dpsql.privacy.streams.topk import single_top_k_std
 from dpsql.results.explanation import (
@@ -23,11 +23,11 @@ from dpsql.views.prepare import PreparedView
 def explain_view(view: PreparedView, sql: str) -> Explanation:
     """Return the explanation of a view; ``sql`` is the reading of its first step."""
     plan, definition = view.plan, view.plan.definition
-    drawn = [each.choice for each in view.bounds]
+    bounds = view.bounds
     last = replace(
         plan.at(definition.steps.count),
-        bounds_choice=next((d for d in drawn if isinstance(d, BoundsChoice)), None),
-        value_bounds=tuple(d for d in drawn if isinstance(d, ValueBounds)),
+        bounds_choice=next((b.choice for b in bounds if isinstance(b, PreparedBoundsChoice)), None),
+        value_bounds=tuple(b.choice for b in bounds if isinstance(b, PreparedValueBounds)),
     )
     shown = explain_block(last, sql)
     block = replace(

@@ -88,9 +88,10 @@ def test_the_budget_after_is_the_sum_of_what_was_settled(played: tuple[Path, str
     with Ledger.open(directory / "demo-data" / "demo.budget.db") as ledger:
         entries = ledger.history("dpsql-demo/ana")
         spent = ledger.spent("dpsql-demo/ana")
-    # beside seven questions: four draws of bounds, and three estimates of what those left out
-    assert len(entries) == spent.queries == 7 + 4 + 3
-    assert spent.looks == 4 + 3
+    # Beside seven questions: four draws of bounds, and an estimate of what each of three left out
+    # unless it turned out to leave nothing out.
+    assert len(entries) == spent.queries == 7 + spent.looks
+    assert 4 <= spent.looks <= 4 + 3
     assert spent.unsettled == 0
     assert present(spent.amount).rho == sum(present(entry.charged).rho for entry in entries)
     assert present(spent.amount).delta == sum(present(entry.charged).delta for entry in entries)

@@ -208,6 +208,8 @@ WRITERS: Final = {
     "core/quoting.py": "DuckDB's and PostgreSQL's spelling, which their renderers use",
     "core/table_name.py": "the name of a table as people read and write it in policies",
     "engines/spark/text.py": "Spark's spelling, which its renderer uses",
+    "engines/postgresql/expressions.py": "texts within a format of to_char, itself a literal",
+    "engines/spark/expressions.py": "texts within a format of date_format, itself a literal",
 }
 """The modules that put names and texts in quotes."""
 TYPES: Final = "the text of a type, which core/sql_types.py reads word by word"
@@ -259,6 +261,7 @@ IN_QUOTES: Final = {
     "interfaces/cli/config.py": SHOWN,
     "owner/draft_text.py": "texts in a policies file",
     "policy/parameters.py": SHOWN,
+    "syntax/row_functions.py": "constants that a call is tried with, as an analyst types them",
 }
 """The modules that put a text in quotes without looking into it, and what for."""
 

@@ -20,6 +20,7 @@ PLANS: Final = "the words of an engine's own plans and trees"
 TEXT: Final = {
     "core/plain.py": "types of Python",
     "core/sql_types.py": "the reader",
+    "syntax/clock.py": "what a word that asks the clock is, for the parser's own casts",
     "engines/duckdb/engine.py": READ,
     "engines/duckdb/plan.py": PLANS,
     "engines/evidence/evidence.py": VERDICTS,

@@ -70,11 +70,10 @@ def test_unknown_keys_are_named_in_rounds_as_if_auto_were_asked_for(
     made: Block, composition: Composition
 ) -> None:
     plan = plan_block(made, None, composition)
-    rounds = bool(made.aggregates) or composition is not Composition.BASIC
-    assert both(plan) == (rounds, FOUND)
+    assert both(plan) == (True, FOUND)
     named = replace(made.parameters, max_groups_contributed=Automatic())
     asked = plan_block(replace(made, parameters=named), None, composition)
-    assert both(asked) == (rounds, "")
+    assert both(asked) == (True, "")
     assert fingerprint([plan]) == fingerprint([asked])
     assert plan.loss(None) == asked.loss(None)
 

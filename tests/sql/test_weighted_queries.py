@@ -122,7 +122,8 @@ def test_weighting_pays_for_one_publication_as_sampling_does(composition: Compos
     ours, theirs = (plan.noise_of(0).std(10) for plan in (weighted, sampled))
     step = weighted.measures[0].measure.step
     if composition is Composition.GDP:
-        theirs = math.sqrt(theirs**2 - 4)  # what whole units lose to the lattice, and steps do not
+        # What whole units lose to the lattice, and steps do not.
+        theirs = math.sqrt(theirs**2 - LATTICE_VARIANCE)
     # A single publication takes the noise of the least threshold, which is flat around there.
     one_shot = composition is Composition.BASIC
     assert ours * step == pytest.approx(theirs, rel=1e-3 if one_shot else 1e-6)

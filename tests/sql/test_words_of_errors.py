@@ -59,7 +59,7 @@ def test_a_function_is_called_what_it_was_called(
 
 
 @pytest.mark.parametrize(
-    "name", ["string_agg", "group_concat", "list", "array_agg", "approx_top_k", "first"]
+    "name", ["string_agg", "group_concat", "list", "array_agg", "approx_top_k"]
 )
 def test_an_aggregate_is_called_what_it_was_called(connection: dpsql.Connection, name: str) -> None:
     error = refusal(connection, f"SELECT {name}(s) FROM visits")

@@ -135,7 +135,7 @@ class _Places:
             if argument is None or isinstance(argument, exp.Star):
                 kind, argument = PlaceFunction.ROWS, None
         if kind is None or not _CALL.hold(function) or isinstance(argument, exp.Distinct):
-            name = written_name(function) if isinstance(function, exp.Func) else "the function"
+            name = written_name(function) if isinstance(function, exp.Func) else "a window"
             raise self._refuse(
                 f"{name} in this form is not available over private rows",
                 function,

@@ -619,7 +619,7 @@ def test_votes_cost_all_that_the_pilot_leaves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("once", "sizes"), [(None, {1: "votes", 2: "votes", 4: "rounds"}), (ONCE, {4: "votes"})]
+    ("once", "sizes"), [(None, {1: "votes", 2: "votes", 4: "rounds"}), (ONCE, {2: "votes"})]
 )
 def test_the_pilot_says_whether_units_vote(once: PrivacyLoss | None, sizes: dict[int, str]) -> None:
     one, source = of_keys(once), SeededSource(4)
