@@ -28,6 +28,7 @@ from dpsql.syntax.text import display, put
 MOST_ANSWER_ROWS: Final = 250
 """Rows of an answer that can stand in a statement: each is a part of its text."""
 _MOST_SHOWN: Final = 80
+_KEPT: Final = " What was released of it is kept: asked alone, it costs nothing."
 _TYPICAL: Final = {
     "BOOLEAN": True,
     "VARCHAR": "a",
@@ -59,27 +60,31 @@ class FirstAnswer:
     supposed: bool = False
 
     def __post_init__(self) -> None:
-        kept = " What was released of it is kept: asked alone, it costs nothing." * self.released
         if len(self.rows) > MOST_ANSWER_ROWS:
-            raise QueryRefused(
-                f"the subquery {self.text} has more than {MOST_ANSWER_ROWS} rows, too many to "
-                "stand beside private rows",
-                code="query_too_large",
-                hint=f"Add ORDER BY … LIMIT to it.{kept}",
-            )
+            raise too_many_rows(self.text, released=self.released)
         moments = [place for place, each in enumerate(self.columns) if each.type.is_moment]
         if any(_has_no_moment(row[place]) for row in self.rows for place in moments):
             raise QueryRefused(
                 f"the subquery {self.text} has a moment that is infinite or out of the years 1 to "
                 "9999, which cannot stand beside private rows",
                 code="expression_not_allowed",
-                hint=f"Leave such moments out with a condition.{kept}",
+                hint=f"Leave such moments out with a condition.{_KEPT * self.released}",
             )
 
     @property
     def has_constants(self) -> bool:
         """True if constants can be written of the types of all columns."""
         return all(column.type.kind in _TYPICAL for column in self.columns)
+
+
+def too_many_rows(text: str, *, released: bool) -> QueryRefused:
+    """Build the error for a subquery, written as ``text``, with too many rows for a statement."""
+    return QueryRefused(
+        f"the subquery {text} has more than {MOST_ANSWER_ROWS} rows, too many to stand beside "
+        "private rows",
+        code="query_too_large",
+        hint=f"Add ORDER BY … LIMIT to it.{_KEPT * released}",
+    )
 
 
 def _has_no_moment(value: object) -> bool:
@@ -104,7 +109,7 @@ def _typical(type_: SqlType) -> object:
 def subquery_text(tree: exp.Query, number: int) -> str:
     """Write a subquery in short, as it stands in an explanation."""
     query = query_numbered(tree, number)
-    assert query is not None, "it was query_numbered before"
+    assert query is not None, "it was numbered before"
     short = query.unnest().copy()
     for select in short.find_all(exp.Select):
         select.set("hint", None)  # its OPTIONS
@@ -118,7 +123,7 @@ def part_of(tree: exp.Query, number: int) -> exp.Query:
     Raises ``QueryRefused`` where one WITH would give a name to another CTE.
     """
     query = query_numbered(tree, number)
-    assert query is not None, "it was query_numbered before"
+    assert query is not None, "it was numbered before"
     part = query.unnest().copy()
     assert isinstance(part, exp.Query)
     levels = [(part.args.get("with_"), list(part.ctes))]

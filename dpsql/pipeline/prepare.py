@@ -42,11 +42,13 @@ from dpsql.ir.relations import (
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.clock import ClockReading, read_clock
 from dpsql.pipeline.first_answers import (
+    MOST_ANSWER_ROWS,
     FirstAnswer,
     part_of,
     place_answers,
     stand_in,
     subquery_text,
+    too_many_rows,
 )
 from dpsql.pipeline.given_keys import with_keys_given
 from dpsql.pipeline.kept.fingerprint import estimate_fingerprints, fingerprint
@@ -404,7 +406,7 @@ class Preparer:
                     first = first or refused.with_traceback(None)
                     parts.append(part)
                 else:
-                    rows = self._public_rows(found.prepared)
+                    rows = self._public_rows(part, found.prepared)
                     answer = self.answer_of(part, rows, released=False)
                 if not answer.has_constants:
                     raise
@@ -428,11 +430,13 @@ class Preparer:
         except (QueryRefused, UnknownName):
             raise refused from None
 
-    def _public_rows(self, prepared: Prepared) -> Sequence[Row]:
+    def _public_rows(self, part: Question, prepared: Prepared) -> Sequence[Row]:
         """Compute the rows of a subquery over public tables alone."""
         if prepared.empty:
             return ()
         answer = self._tails.runner.run(prepared.query, (), prepared.names)
+        if answer.count > MOST_ANSWER_ROWS:
+            raise too_many_rows(self._text(part), released=False)
         return answer.fetchall(len(prepared.shown))
 
     def _planned(self, question: Question, stages: StatementTrace | None) -> Prepared:

@@ -205,3 +205,6 @@ SELECT age > 40 AS old, count(*) FROM people p JOIN (SELECT uid AS u, n AS last 
 SELECT p.city, count(*) FROM items i LEFT JOIN orders o ON i.okey = o.okey LEFT JOIN people p ON o.uid = p.uid GROUP BY p.city ORDER BY p.city
 SELECT p.city, sum(i.qty) FROM items i LEFT JOIN orders o ON i.okey = o.okey AND o.k > 1 JOIN people p ON o.uid = p.uid GROUP BY p.city ORDER BY p.city
 SELECT p.city, count(*) FROM people p JOIN (SELECT i.k, o.uid AS buyer FROM items i LEFT JOIN orders o USING (okey)) t ON t.buyer = p.uid GROUP BY p.city ORDER BY p.city
+SELECT k, count(*) FROM visits WHERE (uid, k) NOT IN (SELECT uid, k FROM logins WHERE uid > 3) GROUP BY k ORDER BY k
+SELECT (uid, k) IN (SELECT uid, k FROM logins WHERE uid > 3) AS t, count(*) FROM visits GROUP BY 1 ORDER BY 1
+SELECT n, count(*) FROM (SELECT o.okey, count(*) AS n FROM people p LEFT JOIN orders o ON o.uid = p.uid WHERE o.okey IS NOT NULL GROUP BY o.okey) GROUP BY n ORDER BY n

@@ -76,14 +76,17 @@ def test_answers_over_several_tables_equal_those_of_plain_duckdb(
     agree(*connections, sql)
 
 
-def test_the_join_that_is_advised_instead_of_in_beside_or_asks_the_same(
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
+def test_rows_without_a_linking_value_are_in_no_group_of_it(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],
 ) -> None:
-    _, plain = connections
-    (advised,) = [sql for sql in CORPUS if "WHERE s.y IS NOT NULL OR" in sql]
-    plainly = "SELECT k, count(*) FROM visits WHERE k IN (SELECT k FROM shops) OR n = 1 GROUP BY k"
-    plainly += " ORDER BY k"
-    assert plain.sql(advised).fetchall() == plain.sql(plainly).fetchall()
+    """Plain SQL has one group of them, which is of several people."""
+    con, plain = connections
+    orders = "SELECT n, count(*) FROM (SELECT o.okey, count(*) AS n FROM people p LEFT JOIN orders "
+    orders += "o ON o.uid = p.uid {} GROUP BY o.okey) GROUP BY n ORDER BY n"
+    found = con.sql(orders.format("")).fetchall()
+    assert found == plain.sql(orders.format("WHERE o.okey IS NOT NULL")).fetchall()
+    assert found != plain.sql(orders.format("")).fetchall()
 
 
 def test_the_corpus_has_answers_with_many_rows(

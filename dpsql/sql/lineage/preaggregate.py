@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from dpsql.core.sql_types import UNKNOWN, SqlType
-from dpsql.ir.relations import Computed, PerUnit, Typed, UnitFunction, UnitValue
+from dpsql.ir.relations import Computed, Filter, PerUnit, Typed, UnitFunction, UnitValue
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.call import AggregateCall, is_aggregate, read_call
 from dpsql.sql.expressions.comparisons import refuse_unlike
@@ -41,22 +41,25 @@ _ALLOWED = frozenset({"expressions", "from_", "joins", "where", "with_", "group"
 
 def keys_with_unit(
     names: Names, select: exp.Select, source: Relation, link_keys: Collection[Origin]
-) -> list[exp.Expr] | None:
+) -> tuple[list[exp.Expr], Relation] | None:
     """Resolve a SELECT's GROUP BY keys, ordinals and aliases too; None if the unit is not one.
 
-    All rows with one value of a column that links tables belong to one unit: the unit is a key
-    beside it, which makes no other groups. Raises ``QueryRefused`` or ``UnknownName`` with the
-    place of what is no column.
+    Returns them with the rows to group. All rows with one value of a column that links tables
+    belong to one unit: the unit is a key beside it, which makes no other groups. Rows without a
+    value, as outer joins keep them, belong to several, and are in no group. Raises
+    ``QueryRefused`` or ``UnknownName`` with the place of what is no column.
     """
     keys = [key_over_rows(names, key, select, source) for key in _written_keys(select)]
     columns = [key.name for key in keys if isinstance(key, exp.Column)]
     if any(map(source.is_unit, columns)):
-        return keys
-    fields = [source.field_of(name) for name in columns]
-    if not any(found is not None and found.origin in link_keys for found in fields):
+        return keys, source
+    fields = filter(None, (source.field_of(name) for name in columns))
+    linking = next((found for found in fields if found.origin in link_keys), None)
+    if linking is None:
         return None
     assert source.unit is not None, "its link was followed before"
-    return [*keys, generated_column(source.unit)]
+    there = exp.not_(exp.Is(this=generated_column(linking.column), expression=exp.Null()))
+    return [*keys, generated_column(source.unit)], replace(source, rows=Filter(source.rows, there))
 
 
 def _written_keys(select: exp.Select) -> list[exp.Expr]:

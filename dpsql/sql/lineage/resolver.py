@@ -495,9 +495,10 @@ class Lineage:
         if not source.private:
             return None
         source = self.operators.settled(source)
-        keys = keys_with_unit(self.names, select, source, self.tables.link_keys)
-        if keys is None:
+        found = keys_with_unit(self.names, select, source, self.tables.link_keys)
+        if found is None:
             return None
+        keys, source = found
         source = self._filtered(source, select.args.get("where"), scope, {})
         return per_unit(self.names, self.operators, select, source, keys)
 

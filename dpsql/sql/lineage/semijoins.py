@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final, NoReturn
 
 from sqlglot import exp
@@ -159,13 +160,13 @@ def marked(
     among = found.relation
     rows, name = _with_truth(names, source.rows, among, matching.true)
     if test.subjects and not asks_if_true(node):
-        unknown = matching.unknown_alone
-        if unknown is None:
+        unknown = [] if matching.unknown_alone is None else [matching.unknown_alone]
+        if matching.unless_unknown != matching.true:
             rows, other = _with_truth(names, rows, among, matching.unless_unknown)
-            unknown = generated_column(other)
+            unknown.append(generated_column(other))
         ifs = [
             exp.If(this=generated_column(name), true=exp.true()),
-            exp.If(this=unknown, true=exp.cast(exp.Null(), exp.DType.BOOLEAN)),
+            exp.If(this=exp.or_(*unknown), true=exp.cast(exp.Null(), exp.DType.BOOLEAN)),
         ]
         rows, name = _with_column(names, rows, exp.Case(ifs=ifs, default=exp.false()))
     read = [
@@ -250,15 +251,17 @@ class _Matching:
         for pair in equal:
             refuse_unlike(pair, self._both.type_of, names.text)
         self.true = (*inside, *equal)
-        unknown = [exp.or_(pair, _is_null(pair.this), _is_null(pair.expression)) for pair in equal]
-        self.unless_unknown = (*inside, *unknown)
         self.unknown_alone: exp.Expr | None = None
         self.together = source
+        # What makes rows belong to one unit is compared as it is, and is never NULL in both.
+        plain: list[exp.EQ] = []
         if rows.private and not is_one_unit(source, rows, list(pairs_of(inside))):
             pairs = list(pairs_of(self.true))
             refuse_two_units(source, rows, pairs, test.query, names.text)
-            self.unless_unknown = self.true
-            self.unknown_alone = exp.or_(*map(_is_null, subjects)) if subjects else None
+            binding = (p for p in equal if is_one_unit(source, rows, list(pairs_of([*inside, p]))))
+            plain = list(islice(binding, 1)) or equal
+            self.unknown_alone = exp.or_(*(_is_null(pair.this) for pair in plain))
+        self.unless_unknown = (*inside, *(p if p in plain else _or_unknown(p) for p in equal))
         if rows.private:
             self.together = depending_on(source, rows)
 
@@ -271,6 +274,10 @@ class _Matching:
         refuse_unlike(holder.this, self._both.type_of, self._names.text)
         resolved: exp.Expr = holder.this
         return resolved
+
+
+def _or_unknown(pair: exp.EQ) -> exp.Expr:
+    return exp.or_(pair, _is_null(pair.this), _is_null(pair.expression))
 
 
 def asks_if_true(node: exp.Expr) -> bool:
