@@ -112,6 +112,7 @@ def _deviation_of_sample(lattices: Lattices, parts: Parts) -> PlausibleRange:
 
 _ESTIMATES: Mapping[AggregateKind, Callable[[Lattices, Parts], PlausibleRange]] = {
     AggregateKind.AVG: _average,
+    AggregateKind.AVG_OF_UNITS: _average,
     AggregateKind.VAR_POP: _variance,
     AggregateKind.VAR_SAMP: _variance_of_sample,
     AggregateKind.STDDEV_POP: _deviation,

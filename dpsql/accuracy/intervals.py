@@ -140,7 +140,7 @@ def allows_for_cut(plan: BlockPlan, index: int) -> bool:
     if not plan.weight_cut or aggregate.quantile is not None:
         return False
     if aggregate.kind.composed:
-        return True
+        return plan.measures[aggregate.measures[0]].measure.bounded_by_rows
     measure = plan.measures[aggregate.measures[0]].measure
     summed = plan.block.sums_alone and measure.kind is MeasureKind.SUM
     if summed and measure.per_group is None and measure.lattice is not None:

@@ -6,6 +6,7 @@ is computed from no measure: it is drawn from all values of a group.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
@@ -32,6 +33,7 @@ class MeasureKind(Enum):
     SUM = "sum"  # clamped sum of the argument, in lattice steps
     CENTERED_SUM = "centered_sum"  # sum of (argument - midpoint), in lattice steps
     CENTERED_SQUARES = "centered_squares"  # the same of its squared distance from the middle
+    CENTERED_AVERAGES = "centered_averages"  # sum of (a unit's clamped average - midpoint)
 
 
 COUNTED_DISTINCT = frozenset({MeasureKind.UNITS, MeasureKind.MATCHING_UNITS, MeasureKind.DISTINCT})
@@ -58,6 +60,7 @@ class AggregateSpec:
 
 _MEAN = (MeasureKind.CENTERED_SUM, MeasureKind.VALUES)
 _SPREAD = (*_MEAN, MeasureKind.CENTERED_SQUARES)
+_MEAN_OF_UNITS = (MeasureKind.CENTERED_AVERAGES, MeasureKind.VALUES)
 
 
 class AggregateKind(Enum):
@@ -67,6 +70,7 @@ class AggregateKind(Enum):
     COUNT = AggregateSpec("count", "count", ("COUNT", "COUNT_IF"))
     SUM = AggregateSpec("sum", "sum", ("SUM",))
     AVG = AggregateSpec("avg", "average", ("AVG",), (exp.Avg,), _MEAN)
+    AVG_OF_UNITS = AggregateSpec("avg_of_units", "average of averages", (), (), _MEAN_OF_UNITS)
     VAR_POP = AggregateSpec("var_pop", "variance", ("VAR_POP",), (exp.VariancePop,), _SPREAD)
     VAR_SAMP = AggregateSpec("var_samp", "variance", ("VARIANCE",), (exp.Variance,), _SPREAD)
     STDDEV_POP = AggregateSpec(
@@ -97,8 +101,13 @@ class AggregateKind(Enum):
 
     @property
     def is_average(self) -> bool:
-        """True of AVG."""
-        return self.value.parts == _MEAN
+        """True of AVG, of rows or of units."""
+        return self.value.parts in (_MEAN, _MEAN_OF_UNITS)
+
+    @property
+    def of_units(self) -> AggregateKind | None:
+        """The same of what units have in a group, each counting once; None where there is none."""
+        return AggregateKind.AVG_OF_UNITS if self is AggregateKind.AVG else None
 
     @property
     def is_deviation(self) -> bool:
@@ -120,7 +129,8 @@ class Lattice:
     ``coarsening``, which keeps noise scales in the range of the samplers without rounding each row.
     ``low`` and ``high`` enclose the bounds, in steps of ``quantum``. ``integral`` says that the
     values are integers: their sums are shown as integers and none can be NaN. ``root`` is set where
-    the values are squared distances from the midpoint of another lattice.
+    the values are made of those of another lattice: squared distances from its midpoint, or
+    averages of a unit.
     """
 
     lower: float
@@ -148,6 +158,13 @@ class Lattice:
         coarsening = coarsening_for(max_rows_contributed * high)
         upper = high * quantum
         return Lattice(0.0, upper, quantum, 0, high, coarsening, self.integral, self)
+
+    def averages(self, bounds: tuple[float, float]) -> Lattice:
+        """Return the lattice of averages within bounds of their own, of the same steps."""
+        lower, upper = bounds
+        low, high = math.floor(lower / self.quantum), math.ceil(upper / self.quantum)
+        found = Lattice(lower, upper, self.quantum, low, high, 1, integral=False, root=self)
+        return replace(found, coarsening=coarsening_for(found.half_width))
 
     def released(self, fine_sensitivity: int) -> int:
         """Compute the sensitivity after coarsening: integer division adds at most one step."""
@@ -203,6 +220,8 @@ class Measure:
         rows, lattice = max_rows_contributed, self.lattice
         if lattice is None:
             return 0, rows
+        if self.kind is MeasureKind.CENTERED_AVERAGES:
+            return -lattice.half_width, lattice.half_width
         if self.kind is MeasureKind.SUM:
             return min(0, rows * lattice.low), max(0, rows * lattice.high)
         return -rows * lattice.half_width, rows * lattice.half_width
@@ -232,6 +251,19 @@ class Measure:
     def counts_units(self) -> bool:
         """True if a unit adds 1 at most, however many rows it has."""
         return self.kind in (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS)
+
+    @property
+    def of_rows(self) -> Lattice | None:
+        """The lattice of what is summed over a unit's rows."""
+        if self.kind is not MeasureKind.CENTERED_AVERAGES or self.lattice is None:
+            return self.lattice
+        return self.lattice.root
+
+    @property
+    def bounded_by_rows(self) -> bool:
+        """True if ``max_rows_contributed`` decides how much a unit adds to a group."""
+        once = self.counts_units or self.kind is MeasureKind.CENTERED_AVERAGES
+        return self.per_group is None and not once
 
     @property
     def adds_up(self) -> bool:

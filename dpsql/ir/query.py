@@ -304,7 +304,7 @@ class Block:
         return self._bounded_alone(MeasureKind.DISTINCT)
 
     def _bounded_alone(self, kind: MeasureKind) -> tuple[Measure, ...]:
-        bounded = [m for m in self.measures if m.per_group is None and not m.counts_units]
+        bounded = [m for m in self.measures if m.bounded_by_rows]
         others = any(m.kind is not kind for m in bounded) or self.quantiles
         return () if others else tuple(bounded)
 

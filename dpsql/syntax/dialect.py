@@ -33,7 +33,7 @@ BOUNDS_PREFIX = "contribution_bounds"
 MAX_ERROR = "max_error"
 PER_ROW, PER_GROUP = f"{BOUNDS_PREFIX}_per_row", f"{BOUNDS_PREFIX}_per_group"
 REPORT_FORMAT, OWN_EPSILON = "report_format", "epsilon"
-"""Arguments of GoogleSQL's aggregates that are refused."""
+"""Arguments of GoogleSQL's aggregates: reports of JSON are written, all others are refused."""
 _Node = TypeVar("_Node", bound=exp.Expr)
 
 
@@ -86,17 +86,21 @@ _ANONYMIZED: Final[Mapping[str, tuple[type[exp.AggFunc], str]]] = {
     "ANON_VAR_POP": (exp.VariancePop, PER_ROW),
     "ANON_STDDEV_POP": (exp.StddevPop, PER_ROW),
     "ANON_PERCENTILE_CONT": (exp.PercentileCont, PER_ROW),
+    "ANON_QUANTILES": (exp.ApproxQuantiles, PER_ROW),
 }
-"""GoogleSQL's older names of aggregates, and what CLAMPED BETWEEN bounds there.
-
-ANON_AVG averages the averages of units: it is left to be refused.
-"""
+"""GoogleSQL's older names of aggregates, and what CLAMPED BETWEEN bounds there."""
 
 
 def _parse_anonymized(parser: DuckDBParser, word: str) -> exp.Expr:
-    """Read ``ANON_SUM(x CLAMPED BETWEEN 0 AND 10)`` from behind its bracket."""
+    """Read ``ANON_SUM(x CLAMPED BETWEEN 0 AND 10)`` from behind its bracket.
+
+    ANON_AVG averages the averages of units, and is left to be refused without bounds for these.
+    """
     kind, bounds = _ANONYMIZED[word]
+    distinct = kind is exp.Count and parser._match(TokenType.DISTINCT)
     arguments = [parser._parse_star() or parser._parse_bitwise()]
+    if distinct:
+        arguments = [exp.Distinct(expressions=arguments)]
     if parser._match(TokenType.COMMA):
         arguments.append(parser._parse_bitwise())
     names = ("this", "expression")
@@ -106,13 +110,23 @@ def _parse_anonymized(parser: DuckDBParser, word: str) -> exp.Expr:
         if not parser._match(TokenType.AND):
             parser.raise_error("Expected AND")
         ends.append(parser._parse_unary())
-    if kind is exp.Avg:
+    named: dict[str, exp.Expr] = {}
+    if ends:
+        named[bounds] = exp.Tuple(expressions=ends)
+    start = parser._curr
+    if start is not None and parser._match_text_seq("WITH", "REPORT", "(", "FORMAT"):
+        written = parser._parse_var(any_token=True)
+        named[REPORT_FORMAT] = exp.Literal.string("" if written is None else written.name)
+        parser._match_r_paren()
+    if kind is exp.Avg and not ends:
         return exp.Anonymous(this=word, expressions=arguments)
     function = kind(**dict(zip(names, arguments, strict=False)))
-    if not ends:
+    if not named:
         return function
-    clamped = exp.Kwarg(this=exp.var(bounds), expression=exp.Tuple(expressions=ends))
-    return BoundedAggregate(this=function, expressions=[clamped])
+    said = [exp.Kwarg(this=exp.var(name), expression=value) for name, value in named.items()]
+    if REPORT_FORMAT in named and start is not None:
+        said[-1].meta.update(start=start.start, end=parser._prev.end)
+    return BoundedAggregate(this=function, expressions=said)
 
 
 class PrivateDuckDB(DuckDB):

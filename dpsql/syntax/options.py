@@ -13,6 +13,7 @@ from dpsql.core.table_name import TableName
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import (
+    AUTO,
     PARAMETER_NAMES,
     UNLIMITED,
     Automatic,
@@ -30,9 +31,10 @@ _PUBLIC_GROUPS: Final = "PUBLIC_GROUPS"
 _DISCOVERED: Final = "LAPLACE_THRESHOLD"
 """GoogleSQL's word for groups that are found by thresholds; the planner chooses their noise."""
 _UNIT_COLUMN: Final = "privacy_unit_column"
+_GROUPS: Final = "max_groups_contributed"
 _ALSO: Final = {
     "min_privacy_units_per_group": "min_units_per_group",
-    "kappa": "max_groups_contributed",
+    "kappa": _GROUPS,
 }
 """GoogleSQL's names of our parameters."""
 
@@ -111,6 +113,8 @@ def take_options(
             seen[name] = unit_column = option.expression
             continue
         seen[name] = value = _value(option, text)
+        if name == _GROUPS and value is UNLIMITED:
+            value = AUTO  # GoogleSQL's word for no limit: ours is found where one is needed
         if name == "mechanism":
             if not isinstance(value, str):
                 raise _at("mechanism must be a name in quotes", "bad_option", option, text)

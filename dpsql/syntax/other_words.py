@@ -44,9 +44,8 @@ INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("timestampdiff", "timestamp_diff", "datetime_diff"), _WHOLE_UNITS),
     "add_months": "Write d + INTERVAL 1 MONTH; systems differ on the last days of months.",
     "std": _SPREAD,
-    "anon_avg": "It averages the averages of units: SELECT k, AVG(a) FROM (SELECT unit, k, AVG(x) "
-    "AS a FROM t GROUP BY unit, k) GROUP BY k, with contribution_bounds_per_row for CLAMPED.",
-    "anon_quantiles": "Write one QUANTILE(x, 0.25) for each of them.",
+    "anon_avg": "It averages the averages of units, within bounds of these: "
+    "ANON_AVG(x CLAMPED BETWEEN 0 AND 100).",
     "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR).",
 }
 """What to write instead of a call that is refused, by the name of the function."""

@@ -225,4 +225,5 @@ def only_grows(measure: Measure) -> bool:
         MeasureKind.SUM,
         MeasureKind.CENTERED_SUM,
         MeasureKind.CENTERED_SQUARES,
+        MeasureKind.CENTERED_AVERAGES,
     )

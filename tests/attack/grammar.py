@@ -472,7 +472,8 @@ class Grammar:
             text = rng.choice(simple)
         elif draw < 0.37:
             distinct = rng.choice(("", "DISTINCT "))
-            text = f"count({distinct}{self._value()}{self._bound('per_group', 0.1)})"
+            report = ", report_format => JSON" if self._chance(0.1) else ""
+            text = f"count({distinct}{self._value()}{self._bound('per_group', 0.1)}{report})"
         elif draw < 0.47:
             text = f"count_if({self._condition(1)})"
         elif draw < 0.95:
@@ -494,7 +495,7 @@ class Grammar:
                 )
             )
             bounds = self._bound("per_row", 0.6)
-            if name == "sum":
+            if name in ("sum", "avg"):
                 bounds += self._bound("per_group", 0.35)
             fraction = (
                 f", {rng.choice(('0.5', '0', '1', '0.99', '1e-9'))}" if "quantile" in name else ""
@@ -572,7 +573,7 @@ class Grammar:
         )
         fraction = ", 0.5" if name == "quantile_cont" else ""
         bounds = self._bound("per_row", 0.85 if name == "sum" else 1.0)
-        if name == "sum":
+        if name in ("sum", "avg"):
             bounds += self._bound("per_group", 0.5)
         text = f"{name}({column}{fraction}{bounds})"
         more = f", {self._aggregate()}" if self._chance(0.2) else ""

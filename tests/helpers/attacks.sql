@@ -176,12 +176,20 @@ expression_not_allowed: select sum(dp_interval_low(n)) from visits
 answers: select sum(n, contribution_bounds_per_row => (0, 5)) from visits
 bad_bounds: select sum(n, contribution_bounds_per_row => (5, 0)) from visits
 unknown_bounds: select sum(n, contribution_bounds => (0, 5)) from visits
-aggregate_not_supported: select sum(n, report_format => 'JSON') from visits
+answers: select sum(n, report_format => 'JSON') from visits
+aggregate_not_supported: select sum(n, report_format => 'PROTO') from visits
+aggregate_not_supported: select sum(n + (select count(*, report_format => json) from mails), report_format => json) from visits
 aggregate_not_supported: select count(*, epsilon => 100) from visits
 bad_option: select with differential_privacy options (privacy_unit_column = k) count(*) from visits
 syntax_error: select with differential_privacy options (privacy_unit_column = visits.uid + 1) count(*) from visits
 bad_option: select with anonymization options (privacy_unit_column = name) count(*) from visits
-expression_not_allowed: select anon_avg(n clamped between 0 and 3) from visits
+expression_not_allowed: select anon_avg(n) from visits
+answers: select anon_avg(n clamped between 0 and 3) from visits
+answers: select k, avg(x / n, contribution_bounds_per_group => (-1e15, 1e15)) from visits group by k
+bounds_do_not_apply: select variance(n, contribution_bounds_per_group => (0, 5)) from visits
+bounds_too_large: select avg(n, contribution_bounds_per_group => (0, 1e16)) from visits
+answers: select count(distinct uid, contribution_bounds_per_group => (0, 1)) from visits
+bad_bounds: select count(distinct uid, contribution_bounds_per_group => (-1, 1)) from visits
 bounds_do_not_apply: select count(*, contribution_bounds_per_row => (0, 5)) from visits
 bounds_not_private: select sum(v, contribution_bounds_per_row => (0, 5)) from (select count(*) v from visits)
 answers: select count(*, max_error => 20) from visits

@@ -226,8 +226,7 @@ def test_the_sensitivity_is_that_of_the_bounds(aggregate: str, reach: float) -> 
         (f"SELECT count(*, {PER_GROUP} => (1, 5)) FROM r", "bad_bounds"),
         (f"SELECT count(*, {PER_GROUP} => (0, 1.5)) FROM r", "bad_bounds"),
         (f"SELECT count(*, {PER_ROW} => (0, 5)) FROM r", "bounds_do_not_apply"),
-        (f"SELECT count(DISTINCT u, {PER_GROUP} => (0, 5)) FROM r", "bounds_do_not_apply"),
-        (f"SELECT avg(x, {PER_GROUP} => (0, 5)) FROM r", "bounds_do_not_apply"),
+        (f"SELECT count(DISTINCT u, {PER_ROW} => (0, 5)) FROM r", "bounds_do_not_apply"),
         (f"SELECT stddev(x, {PER_GROUP} => (0, 5)) FROM r", "bounds_do_not_apply"),
         (f"SELECT sum(s, {PER_ROW} => (0, 5)) FROM r", "not_numeric"),
         (f"SELECT sum(upper(s), {PER_ROW} => (0, 5)) FROM r", "not_numeric"),
@@ -570,6 +569,8 @@ def test_a_composed_aggregate_is_one_entry_and_one_estimate() -> None:
         named = re.compile(rf"AggregateKind\.{kind.name}\b|^    {kind.name} = ", re.MULTILINE)
         found = {path for path in package.rglob("*.py") if named.search(path.read_text("utf-8"))}
         assert found == {entry, formula}
+        if not kind.value.nodes:  # what is written as another one, with bounds per group
+            continue
         nodes = re.compile("|".join(rf"exp\.{node.__name__}\b" for node in kind.value.nodes))
         # What a unit's rows and released rows may be computed with are lists of their own, and
         # other systems have other names.

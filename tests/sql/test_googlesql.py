@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from helpers.failures import fails_with
@@ -38,6 +40,17 @@ SAME = [
      "ANON_PERCENTILE_CONT(n, 0.25 CLAMPED BETWEEN 0 AND 7) FROM visits",
      "SELECT VAR_POP(n, contribution_bounds_per_row => (0, 9)), STDDEV_POP(x), "
      "PERCENTILE_CONT(n, 0.25, contribution_bounds_per_row => (0, 7)) FROM visits"),
+    ("SELECT k, ANON_AVG(n CLAMPED BETWEEN -3 AND 9) FROM visits GROUP BY k",
+     "SELECT k, AVG(n, contribution_bounds_per_group => (-3, 9)) FROM visits GROUP BY k"),
+    (f"{DP} (epsilon = 0.125) ANON_COUNT(DISTINCT uid) FROM visits",
+     f"{DP} (epsilon = 0.125) COUNT(DISTINCT uid, contribution_bounds_per_group => (0, 1)) "
+     "FROM visits"),
+    (f"{DP} (epsilon = 0.25, max_groups_contributed = NULL) k, COUNT(*) FROM visits GROUP BY k",
+     f"{DP} (epsilon = 0.25, max_groups_contributed = 'auto') k, COUNT(*) FROM visits GROUP BY k"),
+    ("SELECT k, ANON_SUM(n CLAMPED BETWEEN 0 AND 5 WITH REPORT(FORMAT JSON)) FROM visits "
+     "GROUP BY k",
+     "SELECT k, SUM(n, contribution_bounds_per_group => (0, 5), report_format => 'json') "
+     "FROM visits GROUP BY k"),
 ]  # fmt: skip
 
 
@@ -64,18 +77,20 @@ def test_the_words_of_googlesql_ask_the_same_question(
          "option_twice", ""),
         (f"{DP} (group_selection_strategy = OTHER) k, COUNT(*) FROM visits GROUP BY k",
          "bad_option", ""),
-        ("SELECT SUM(n, report_format => 'JSON') FROM visits", "aggregate_not_supported",
-         "DP_INTERVAL_LOW"),
         ('SELECT COUNT(*, report_format => "PROTO") FROM visits', "aggregate_not_supported",
          "DP_INTERVAL_LOW"),
-        ("SELECT COUNT(DISTINCT uid, report_format => JSON) FROM visits",
-         "aggregate_not_supported", "DP_INTERVAL_LOW"),
+        ("SELECT SUM(n, report_format => JSON, report_format => JSON) FROM visits", "bad_bounds",
+         "once"),
+        ("SELECT ANON_COUNT(* WITH REPORT(FORMAT PROTO)) FROM visits", "aggregate_not_supported",
+         "report_format => JSON"),
+        ("SELECT ANON_COUNT(* WITH REPORT(FORMAT)) FROM visits", "aggregate_not_supported",
+         "report_format => JSON"),
         ("SELECT COUNT(*, epsilon => 0.5) FROM visits", "aggregate_not_supported", "max_error"),
-        ("SELECT AVG(n, contribution_bounds_per_group => (0, 5)) FROM visits",
-         "bounds_do_not_apply", "SELECT Uid, k, AVG(x)"),
-        ("SELECT ANON_AVG(n) FROM visits", "expression_not_allowed", "AVG(a)"),
-        ("SELECT ANON_AVG(n CLAMPED BETWEEN 0 AND 9) FROM visits", "expression_not_allowed",
-         "AVG(a)"),
+        ("SELECT VAR_POP(n, contribution_bounds_per_group => (0, 5)) FROM visits",
+         "bounds_do_not_apply", "contribution_bounds_per_row"),
+        ("SELECT COUNT(DISTINCT uid, contribution_bounds_per_group => (0.5, 1)) FROM visits",
+         "bad_bounds", "(0, 5)"),
+        ("SELECT ANON_AVG(n) FROM visits", "expression_not_allowed", "CLAMPED BETWEEN"),
         ("SELECT ANON_SUM(n CLAMPED BETWEEN 9 AND 0) FROM visits", "bad_bounds", ""),
         ("SELECT ANON_SUM(n CLAMPED BETWEEN 0 AND k) FROM visits", "bad_bounds", ""),
         ("SELECT ANON_SUM(n CLAMPED BETWEEN 0) FROM visits", "syntax_error", ""),
@@ -94,3 +109,83 @@ def test_a_wrong_column_is_no_way_to_another_unit(connection: dpsql.Connection) 
     """The clause says nothing of whose rows they are: the policy does."""
     with fails_with("groups_by_unit"):
         connection.sql(f"{DP} (privacy_unit_column = uid) uid, COUNT(*) FROM visits GROUP BY uid")
+
+
+# -- averages of the averages of units ------------------------------------------------------------
+
+AVERAGES = {
+    "n": (-2, 9),
+    "x": (-1.5, 3),
+    "n * x": (-20, 20),
+    "amount": (2, 5),
+    "CASE WHEN k > 2 THEN n END": (0, 4),
+}
+
+
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
+@pytest.mark.parametrize("of", AVERAGES)
+def test_an_average_of_units_is_that_of_their_averages(
+    connection: dpsql.Connection, of: str
+) -> None:
+    """Without noise it is what a subquery with an average for each unit answers."""
+    bounds = f"({AVERAGES[of][0]}, {AVERAGES[of][1]})"
+    wide: dict[str, Any] = {
+        "max_groups_contributed": 60,
+        "max_rows_contributed": 1000,
+        "fresh": True,
+    }
+    for key in ("s", "c"):
+        found, said = (
+            connection.sql(f"{sql} ORDER BY 1", **wide).fetchall()
+            for sql in (
+                f"SELECT {key}, AVG({of}, contribution_bounds_per_group => {bounds}), COUNT(*) "
+                f"FROM visits GROUP BY {key}",
+                f"SELECT {key}, AVG(a, contribution_bounds_per_row => {bounds}) FROM (SELECT uid, "
+                f"{key}, AVG({of}) AS a FROM visits GROUP BY ALL) GROUP BY {key}",
+            )
+        )
+        assert len(found) > 1
+        assert len(found) == len(said)
+        for one, other in zip(found, said, strict=True):
+            assert one[0] == other[0]
+            assert one[1] == pytest.approx(other[1], rel=1e-6, abs=1e-6)
+
+
+def test_a_unit_of_many_rows_counts_once_in_an_average_of_units(
+    connection: dpsql.Connection,
+) -> None:
+    """However many rows it may have: nothing has to be found of these."""
+    sql = "SELECT AVG(n, contribution_bounds_per_group => (0, 10)) FROM visits"
+    settings: tuple[dict[str, Any], ...] = (
+        {"max_rows_contributed": 1},
+        {"max_rows_contributed": 1000},
+        {},
+    )
+    plans = [connection.explain(sql, **each).blocks[0] for each in settings]
+    assert len({plan.columns[0].noise_scale for plan in plans}) == 1
+
+
+# -- reports --------------------------------------------------------------------------------------
+
+
+def test_a_report_has_the_value_and_its_interval(connection: dpsql.Connection) -> None:
+    result = connection.sql(
+        "SELECT k, SUM(n, report_format => JSON) FILTER (WHERE n > 0), "
+        "SUM(n) FILTER (WHERE n > 0) FROM visits GROUP BY k"
+    )
+    name = "sum(n) FILTER (WHERE (n > 0))"
+    assert result.columns == ["k", name, f"{name}_1"]
+    interval = result.intervals(0.95)[f"{name}_1"]
+    for place, (_, report, value) in enumerate(result.fetchall()):
+        told = json.loads(report)
+        assert told["result"] == {"value": value}
+        ends = told["noise_confidence_interval"]
+        assert ends["lower_bound"] == interval.low[place]
+        assert ends["upper_bound"] == interval.high[place]
+        assert ends["confidence_level"] == 0.95
+
+
+def test_what_is_drawn_has_a_report_without_an_interval(connection: dpsql.Connection) -> None:
+    sql = "SELECT PERCENTILE_CONT(n, 0.5, report_format => JSON) AS r, MEDIAN(n) FROM visits"
+    ((report, value),) = connection.sql(sql).fetchall()
+    assert json.loads(report) == {"result": {"value": value}}

@@ -124,6 +124,9 @@ MEASURES = (
     "sum(s::DOUBLE, contribution_bounds_per_group => (-7, -2))",
     "avg(f, contribution_bounds_per_row => (0, 1.5))",
     "variance(a * f, contribution_bounds_per_row => (-1, 1))",
+    "avg(f, contribution_bounds_per_group => (-2, 1.5))",
+    "avg(i, contribution_bounds_per_group => (1, 3)) FILTER (WHERE a > 0)",
+    "avg(x, contribution_bounds_per_row => (0, 1), contribution_bounds_per_group => (-9, 0.25))",
 )
 CONDITIONS = (
     None,

@@ -157,6 +157,8 @@ class Aggregates:
         if isinstance(function, exp.Sum):
             return AggregateKind.SUM, (self._sum(call),)
         kind = _COMPOSED.get(type(function))
+        if kind is not None and call.per_group is not None:
+            return self._of_units(call, kind, call.per_group)
         if kind is not None:
             return kind, self._parts(call, kind.value.parts)
         raise self._not_available(function)
@@ -238,8 +240,10 @@ class Aggregates:
         identity = self._identity(value)
         if identity < Identity.NULLABLE:
             return AggregateKind.COUNT, (self._counted(call, MeasureKind.DISTINCT, value),)
-        if call.per_row is not None or call.per_group is not None:
+        if call.per_row is not None:
             raise self._no_bounds(call, "a unit adds one to a count of units")
+        if call.per_group is not None:
+            self._count_bounds(call, call.per_group)  # a unit adds one whatever they are
         if call.condition is None and identity is Identity.UNIT:
             return AggregateKind.COUNT_UNITS, (Measure(MeasureKind.UNITS),)
         measure = self._counted(call, MeasureKind.MATCHING_UNITS, value)
@@ -294,19 +298,27 @@ class Aggregates:
 
     def _parts(self, call: AggregateCall, kinds: Sequence[MeasureKind]) -> tuple[Measure, ...]:
         """Return the measures that an average or a spread is computed from."""
-        if call.per_group is not None:
-            refused = self._no_bounds(call, f"averages and spreads are bounded by {PER_ROW}")
-            refused.hint = (
-                "GoogleSQL averages the averages of units, each within these bounds. That is "
-                f"SELECT k, AVG(a, {PER_ROW} => (0, 100)) FROM (SELECT {self.relation.unit_label}, "
-                "k, AVG(x) AS a FROM t GROUP BY ALL) GROUP BY k."
-            )
-            raise refused
         argument = self._number(call)
         bounds = self._bounds_to_sum(call, argument)
         rows = self.parameters.rows_limit
         lattice = lattice_for(bounds, is_integral(argument, self.table), rows)
         return tuple(self._part(kind, argument, lattice) for kind in kinds)
+
+    def _of_units(
+        self, call: AggregateCall, kind: AggregateKind, bounds: Range
+    ) -> tuple[AggregateKind, tuple[Measure, ...]]:
+        """Read an aggregate of the averages that units have in a group, within bounds for these.
+
+        A unit counts once, however many rows it has.
+        """
+        if kind.of_units is None:
+            raise self._no_bounds(call, f"spreads are bounded by {PER_ROW}")
+        argument = self._number(call)
+        rows = call.per_row or range_of(argument, self.policy) or room_for(bounds)
+        lattice = lattice_for(rows, False, 1, bounds).averages(bounds)
+        averages, values = kind.of_units.value.parts
+        units = replace(self._part(values, argument, lattice), per_group=(0, 1))
+        return kind.of_units, (Measure(averages, argument, display(argument), lattice), units)
 
     def _part(self, kind: MeasureKind, argument: exp.Expr, lattice: Lattice) -> Measure:
         text = display(argument)
@@ -455,7 +467,7 @@ class Aggregates:
             "bounds_do_not_apply",
             call.function,
             hint=f"{PER_ROW} bounds what is summed or averaged, {PER_GROUP} what a unit adds to a "
-            "sum or a count.",
+            "sum or a count, and the average of its rows in an AVG of such averages.",
         )
 
     def _not_numeric(self, call: AggregateCall) -> QueryRefused:

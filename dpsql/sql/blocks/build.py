@@ -169,7 +169,7 @@ class _BlockBuilder:
         are.
         """
         measures, found = self.aggregates.measures, self.aggregates.found
-        counted = any(m.per_group is None and not m.counts_units for m in measures)
+        counted = any(m.bounded_by_rows for m in measures)
         quantiles = any(a.quantile is not None for a in found)
         given = self.found or FoundBounds()
         changes = counted or quantiles or given.rows == 1

@@ -26,6 +26,7 @@ from dpsql.sql.blocks.build import build_block
 from dpsql.sql.blocks.followers import place_followers
 from dpsql.sql.blocks.grouping_sets import expand_grouping_sets, shared_query
 from dpsql.sql.blocks.noise_columns import place_noise_columns
+from dpsql.sql.blocks.reports import write_reports
 from dpsql.sql.expressions.call import refuse_bounds
 from dpsql.sql.expressions.legality import (
     TAIL_FORBIDDEN,
@@ -81,6 +82,7 @@ def validate(
     Raises ``QueryRefused`` or ``UnknownName``; nothing has been read or spent when it does.
     """
     _refuse_forbidden(tree, text)
+    write_reports(tree)
     settle_names(tree, text, rules_of(schema, catalog, policy.names))
     lineage = Lineage(tree, text, policy, schema, bind, dialect, beside)
     _refuse_doubtful_names(tree, text, lineage.tables)

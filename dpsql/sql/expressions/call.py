@@ -52,8 +52,8 @@ _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
 """What is read of the nodes that an aggregate consists of, beside the expressions over rows."""
 _UNREAD: Final[Mapping[str, tuple[str, str]]] = {
     REPORT_FORMAT: (
-        "an aggregate answers a number, and no report of JSON or of a protocol buffer",
-        "Leave report_format out, and ask for the ends of the interval: SELECT SUM(x) AS s, "
+        "a report is JSON, of one aggregate: there are none of protocol buffers",
+        "Write report_format => JSON, or ask for the ends of the interval: SELECT SUM(x) AS s, "
         "DP_INTERVAL_LOW(s), DP_INTERVAL_HIGH(s) …. In Python, result.intervals() has them.",
     ),
     OWN_EPSILON: (

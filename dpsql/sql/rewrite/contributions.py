@@ -44,8 +44,8 @@ def step(measure: Measure, value: RowValue, dialect: Dialect) -> Sql:
 
     Values are neither NULL nor NaN where they have steps.
     """
-    if measure.lattice is not None:
-        return _steps(measure.lattice, value, dialect).sql
+    if measure.of_rows is not None:
+        return _steps(measure.of_rows, value, dialect).sql
     name = value.name
     if measure.kind is MeasureKind.NUMBERS:
         double = dialect.try_cast(name, DOUBLE, value.type)
@@ -121,9 +121,11 @@ class Gathered:
         """Sum or count rows, before clamping; centred values are clamped, as they are scaled."""
         if measure.argument is None:
             return self._count(sql("*"))
-        if measure.lattice is None:
+        if measure.lattice is None or measure.of_rows is None:
             return self._count(self.name)
-        total = self._total(measure.lattice)
+        total = self._total(measure.of_rows)
+        if measure.kind is MeasureKind.CENTERED_AVERAGES:
+            return self._averaged(measure.lattice, total.or_zero())
         if measure.kind is not MeasureKind.SUM:
             return self._centred(measure, measure.lattice, total.or_zero())
         # Bounds per group that leave out zero are those of units that have values.
@@ -139,6 +141,15 @@ class Gathered:
     def _total(self, lattice: Lattice) -> Ranged:
         values = RowValue(self.name, DOUBLE, Numbers.ANY)
         return self.found(_steps(lattice, values, self.dialect).named(self.name).sum())
+
+    def _averaged(self, lattice: Lattice, total: Ranged) -> Ranged:
+        """Compute a unit's clamped average as a distance from the middle, 0 for no values."""
+
+        def average(rows: Ranged) -> Ranged:
+            whole = total // rows
+            return whole.clamped(lattice.low, lattice.high).narrowed() - lattice.midpoint
+
+        return self._count(self.counted).split(0, 0, average)
 
     def _centred(self, measure: Measure, lattice: Lattice, total: Ranged) -> Ranged:
         """Sum distances from the middle; of more rows than allowed, keep their average.

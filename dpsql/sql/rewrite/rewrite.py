@@ -509,7 +509,7 @@ class Rewriter:
         values = {name: name for _, name in self._measures}
         for measure, name, source in sourced:
             values[name] = first.setdefault((source, self._step(measure, EMPTY_SQL)), name)
-            if measure.lattice is not None and measure.lattice.root is None:
+            if measure.of_rows is not None and measure.of_rows.root is None:
                 summed.setdefault(source, name)
         for measure, name, source in sourced:
             if self._counts_numbers(measure):
@@ -527,15 +527,15 @@ class Rewriter:
     def _roots(self) -> dict[Sql, Sql]:
         """The columns of squares, with the column of the steps that they are squares of."""
         steps = {
-            (source, m.lattice): name
+            (source, m.of_rows): name
             for (m, name), source in reversed(list(zip(self._measures, self._sources, strict=True)))
-            if m.lattice is not None and self._values[name] == name
+            if m.of_rows is not None and self._values[name] == name
         }
         return {
-            name: steps[source, m.lattice.root]
+            name: steps[source, m.of_rows.root]
             for (m, name), source in zip(self._measures, self._sources, strict=True)
-            if m.lattice is not None and m.lattice.root is not None
-            if (source, m.lattice.root) in steps
+            if m.of_rows is not None and m.of_rows.root is not None
+            if (source, m.of_rows.root) in steps
         }
 
     def _step(self, measure: Measure, name: Sql) -> Sql:

@@ -1302,3 +1302,166 @@ FROM (
 -- postgresql: 7fc6667e27757e5f
 -- spark: 0ee82ba4a8119b77
 
+-- title: The average of the averages of units
+-- world: small
+-- with: 'max_groups_contributed': 3, 'max_rows_contributed': 4
+SELECT k, AVG(x, contribution_bounds_per_group => (-1, 3)), AVG(x) FROM visits GROUP BY k;
+
+-- __dpsql_released_0, as one: 5cfb83be68a44d96
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1",
+  "__dpsql_m2",
+  "__dpsql_m3",
+  "__dpsql_m4"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m0"), 0) // 512
+      ))
+    ) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m2"), 0) // 4096
+      ))
+    ) AS BIGINT) AS "__dpsql_m2",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m3"), 0))) AS BIGINT) AS "__dpsql_m3",
+    COUNT(*) AS "__dpsql_m4"
+  FROM (
+    SELECT
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CASE
+        WHEN "__dpsql_of1" <= 0
+        THEN 0
+        ELSE (
+          CAST(GREATEST(-268435456, LEAST(805306368, (
+            COALESCE("__dpsql_of0", 0) // "__dpsql_of1"
+          ))) AS BIGINT) - 268435456
+        )
+      END AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1",
+      GREATEST(
+        -1677721600,
+        LEAST(
+          1677721600,
+          CASE
+            WHEN "__dpsql_of3" <= 4
+            THEN (
+              CAST(GREATEST(-671088640, LEAST(2684354560, COALESCE("__dpsql_of2", 0))) AS BIGINT) - (
+                LEAST("__dpsql_of3", 4) * 251658240
+              )
+            )
+            ELSE CAST(GREATEST(
+              -1677721600,
+              LEAST(
+                1677721600,
+                (
+                  (
+                    (
+                      COALESCE("__dpsql_of2", 0) - (
+                        CAST("__dpsql_of3" AS INT128) * 251658240
+                      )
+                    ) * 4
+                  ) // "__dpsql_of3"
+                )
+              )
+            ) AS BIGINT)
+          END
+        )
+      ) AS "__dpsql_m2",
+      LEAST("__dpsql_of1", 4) AS "__dpsql_m3",
+      LEAST("__dpsql_of4", 1) AS "__dpsql_m4"
+    FROM (
+      SELECT
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1",
+        SUM("__dpsql_m2") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of2",
+        COUNT("__dpsql_m2") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of3",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of4"
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          "__dpsql_k0",
+          CASE
+            WHEN ISNAN(TRY_CAST("__dpsql_m0" AS DOUBLE))
+            THEN NULL
+            WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) <= -2.5e0
+            THEN -671088640
+            WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) >= 10.0e0
+            THEN 2684354560
+            ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_m0" AS DOUBLE) / 3.725290298461914e-09) AS BIGINT)
+          END AS "__dpsql_m0",
+          CASE
+            WHEN ISNAN(TRY_CAST("__dpsql_m0" AS DOUBLE))
+            THEN NULL
+            WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) <= -2.5e0
+            THEN -167772160
+            WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) >= 10.0e0
+            THEN 671088640
+            ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_m0" AS DOUBLE) / 1.4901161193847656e-08) AS BIGINT)
+          END AS "__dpsql_m2"
+        FROM (
+          SELECT
+            "Uid" AS "__dpsql_unit",
+            "k" AS "__dpsql_k0",
+            "x" AS "__dpsql_m0"
+          FROM "visits"
+          WHERE
+            NOT "Uid" IS NULL
+        )
+      )
+    )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
+  )
+  WHERE
+    "__dpsql_rank" <= 3
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: 7cd852ec7b2843c0
+-- spark: 5200f8943d17c1af
+
