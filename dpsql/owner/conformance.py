@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
@@ -324,11 +325,16 @@ def _no_column(of: TableName, name: str, table: Table, what: str = "the column "
 
 
 def _check_column(subject: str, policy: ColumnPolicy, column: Column) -> Iterator[Finding]:
-    if policy.lower is not None and not column.type.is_numeric:
+    dates = isinstance(policy.lower, date)
+    fits = column.type.is_moment if dates else column.type.is_numeric
+    if policy.lower is not None and not fits:
         yield _error(
             subject,
-            f"has bounds, but its type is {shown_type(column.type)}",
-            "Remove lower and upper: only numbers can be clamped.",
+            f"has bounds{' that are dates' if dates else ''}, but its type is "
+            f"{shown_type(column.type)}",
+            "Write them as dates: 2020-01-01."
+            if column.type.is_moment
+            else "Remove lower and upper: only numbers, dates and timestamps can be clamped.",
         )
     misfits = [v for v in policy.domain or () if held_value(v, column.type) is None]
     if misfits:

@@ -280,7 +280,9 @@ def listed_values(table: Table, column: Column, draft: Draft) -> tuple[str, ...]
 def whole_range(table: Table, column: Column, draft: Draft) -> tuple[int, ...] | None:
     """Return the whole numbers that a column can be by its bounds, if these are few."""
     known = draft.known(table, column)
-    if known is None or known.lower is None or known.upper is None or not column.type.is_integer:
+    if known is None or not column.type.is_integer:
+        return None
+    if not isinstance(known.lower, int | float) or not isinstance(known.upper, int | float):
         return None
     values = range(math.ceil(known.lower), math.floor(known.upper) + 1)
     return tuple(values) if len(values) <= MAX_PROPOSED_KEYS else None

@@ -14,6 +14,7 @@ pydantic is used in this module only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 from typing import Annotated, Any, Final, Self, TypeAlias
 
 from pydantic import (
@@ -374,7 +375,9 @@ class ColumnSection(Section):
         "must be the type that is stored.",
     )
     lower: Bound = Field(
-        default=None, description="The lowest value that counts; lower ones are pulled up to it."
+        default=None,
+        description="The lowest value that counts; lower ones are pulled up to it. A number, or a "
+        "date for a column of dates or timestamps: `2020-01-01`.",
     )
     upper: Bound = Field(
         default=None,
@@ -405,9 +408,15 @@ class ColumnSection(Section):
                 )
         elif self.lower is None or self.upper is None:
             given, absent = ("upper", "lower") if self.lower is None else ("lower", "upper")
-            error = problem_with(f"needs {absent} as well", f"Add `{absent}: <number>`.")
+            error = problem_with(f"needs {absent} as well", f"Add `{absent}: <number>`, or a date.")
             raise_all([((given,), error)])
-        elif self.lower >= self.upper:
+        elif not _alike(self.lower, self.upper):
+            error = problem_with(
+                "lower and upper must be two numbers, two dates or two timestamps",
+                "Write both in the same way.",
+            )
+            raise_all([(("lower",), error)])
+        elif self.lower >= self.upper:  # type: ignore[operator]
             error = problem_with("lower must be below upper", "Swap or correct the two bounds.")
             raise_all([(("lower",), error)])
         return self
@@ -416,6 +425,12 @@ class ColumnSection(Section):
     def is_type_alone(self) -> bool:
         """True if nothing but the type is said of the column."""
         return self.lower is None and self.domain is None and not self.one_per_unit
+
+
+def _alike(lower: object, upper: object) -> bool:
+    """Tell whether two bounds are of one kind: the whole numbers and others are one."""
+    moments = isinstance(lower, date), isinstance(upper, date)
+    return not any(moments) or type(lower) is type(upper)
 
 
 NOT_A_TABLE: Final = (

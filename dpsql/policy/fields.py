@@ -200,12 +200,16 @@ def _type(value: str) -> str:
     return str(found)
 
 
-def _bound(value: object) -> float | int:
+def _bound(value: object) -> float | int | datetime.date:
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        raise problem_with("must have no time zone", "Write it as it is in UTC, without a zone.")
+    if isinstance(value, datetime.date):
+        return value
     # Not a float of pydantic's, which would round integers before they are compared.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise problem_with(
-            f"must be a number, but is {kind_in_words(value)}",
-            "Write the bound as a number in the column's own unit.",
+            f"must be a number or a date, but is {kind_in_words(value)}",
+            "Write the bound as a number in the column's own unit, or as a date: 2020-01-01.",
         )
     if abs(value) > BOUND_LIMIT:
         raise problem_with(
@@ -347,9 +351,9 @@ RowsPerUnit = Annotated[
 ]
 ColumnType = Annotated[str, AfterValidator(_type), Field(json_schema_extra={"minLength": 1})]
 Bound = Annotated[
-    float | int | None,
+    float | int | datetime.date | None,
     PlainValidator(_bound),
-    WithJsonSchema({"type": "number", "minimum": -BOUND_LIMIT, "maximum": BOUND_LIMIT}),
+    WithJsonSchema({"type": ["number", "string"], "minimum": -BOUND_LIMIT, "maximum": BOUND_LIMIT}),
 ]
 Domain = Annotated[
     list[Any],

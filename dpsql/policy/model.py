@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Final, Protocol
 
 from dpsql.core.names import RULE, is_account_name, look_alikes
@@ -98,8 +99,8 @@ class ColumnPolicy:
     of them: so bounds are chosen, and kept by the SQL whether it is true or not.
     """
 
-    lower: float | int | None = None
-    upper: float | int | None = None
+    lower: float | int | date | None = None
+    upper: float | int | date | None = None
     domain: tuple[object, ...] | None = None
     one_per_unit: bool = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from dpsql.accuracy.wording import enumerated
@@ -318,12 +319,14 @@ def _described(
     policy: Policy, table: TablePolicy, found: Table, column: Column
 ) -> tuple[object, ...]:
     known = table.column(column.name)
-    lower = None if known is None or known.lower is None else float(known.lower)
-    upper = None if known is None or known.upper is None else float(known.upper)
+    ends = (None, None) if known is None else (known.lower, known.upper)
+    lower, upper = (float(end) if isinstance(end, int | float) else None for end in ends)
     domain = None if known is None or known.domain is None else ", ".join(map(_value, known.domain))
     role = _role(policy, table, column)
     if known is not None and known.one_per_unit:
         role += f", one per {policy.unit_name(table)}"
+    if isinstance(ends[0], date):
+        role += f", from {ends[0]} to {ends[1]}"
     for names in (names for names in table.unique if fold(column.name) in names):
         others = [
             each.name for each in found.columns if fold(each.name) in names and each != column

@@ -133,6 +133,21 @@ def when_branches(case: exp.Expr) -> list[exp.If]:
     return list(case.args["ifs"])
 
 
+def branches(node: exp.Expr) -> list[exp.Expr]:
+    """Return the values a CASE, IF, COALESCE or NULLIF can take, NULL aside."""
+    if isinstance(node, exp.Case):
+        values = [branch.args["true"] for branch in when_branches(node)] + [
+            node.args.get("default")
+        ]
+    elif isinstance(node, exp.If):
+        values = [node.args["true"], node.args.get("false")]
+    elif isinstance(node, exp.Coalesce):
+        values = [node.this, *node.expressions]
+    else:
+        values = [node.this]
+    return [v for v in values if v is not None and not isinstance(v.unnest(), exp.Null)]
+
+
 def unread(node: exp.Expr) -> QueryRefused:
     """Build the error for a node with an argument that no rule reads."""
     return QueryRefused(

@@ -131,7 +131,16 @@ answers: select max(k) from visits
 answers: select min(x) from visits
 aggregate_not_supported: select max(x, 2) from visits
 not_numeric: select max(s) from visits
-not_numeric: select min(d) from visits
+answers: select min(d), max(ts), median(d) from visits
+answers: select k, max(d) - min(d) from visits group by k having max(ts) > timestamp '2024-01-01 00:00:00' order by max(d) desc limit 2
+answers: select max(case when uid = 27 then ts end) filter (where n > 3) from visits
+answers: select avg(ts) from visits where ts >= '2024-01-01' and ts < '2024-03-01'
+answers: select max(d, contribution_bounds_per_row => (date '2020-01-01', '2030-01-01')) from visits
+unbounded_sum: select avg(d) from visits
+bad_bounds: select max(d, contribution_bounds_per_row => (0, 3650)) from visits
+bad_bounds: select max(ts, contribution_bounds_per_row => (date '2030-01-01', date '2020-01-01')) from visits
+not_numeric: select sum(d) from visits
+no_noise_known: select dp_interval_low(max(d)) from visits
 answers: select max(date_diff('day', date '2020-01-01', d), contribution_bounds_per_row => (0, 3650)) from visits
 aggregate_not_supported: select corr(x, n) from visits
 aggregate_not_supported: select bool_and(flag) from visits

@@ -82,6 +82,8 @@ tables:
       carrier: {domain: [AA, B6, UA]}
       Stars: {lower: 0.5, upper: 5, domain: [0.5, 1, 5]}
       day: {domain: [2013-01-01, 2013-01-02]}
+      left: {lower: 2013-01-01, upper: 2014-01-01}
+      seen: {lower: 2013-01-01 00:00:00, upper: 2013-12-31 23:59:59.5}
   airports:
     public: true
   trips:
@@ -686,6 +688,22 @@ BROKEN: list[tuple[str, int, str]] = [
     (TABLE + "a: {upper: 1}\n", 7, "t.a.upper: needs lower as well"),
     (TABLE + "a: {lower: 1, upper: 1}\n", 7, "lower must be below upper"),
     (TABLE + "a: {lower: 2, upper: 1}\n", 7, "lower must be below upper"),
+    (
+        TABLE + "a: {lower: 2, upper: 2020-01-01}\n",
+        7,
+        "t.a.lower: lower and upper must be two numbers",
+    ),
+    (TABLE + "a: {lower: 2020-01-02, upper: 2020-01-01}\n", 7, "t.a.lower: lower must be below"),
+    (
+        TABLE + "a: {lower: 2020-01-01, upper: 2020-01-02 10:00:00}\n",
+        7,
+        "t.a.lower: lower and upper must be two",
+    ),
+    (
+        TABLE + "a: {lower: 2020-01-01 10:00:00Z, upper: 2020-01-02 10:00:00Z}\n",
+        7,
+        "t.a.lower: must have no time zone",
+    ),
     (TABLE + "a: {lower: LOWEST, upper: HIGHEST}\n", 7, "t.a.lower: must be a number"),
     (TABLE + "a: {lower: -.inf, upper: 1}\n", 7, "`-.inf` is not a finite number"),
     (TABLE + "a: {lower: 0, upper: .NaN}\n", 7, "`.NaN` is not a finite number"),

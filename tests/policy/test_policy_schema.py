@@ -114,6 +114,8 @@ def test_drafts_fit_the_schema() -> None:
         HEAD + "tables:\n",
         HEAD + "tables: {t: {privacy_unit: u}}\n",
         HEAD + "tables: {t: {public: true}}\n",
+        HEAD
+        + "tables: {t: {privacy_unit: u, columns: {c: {lower: 2020-01-01, upper: 2030-01-01}}}}\n",
         HEAD + "tables: {t: {privacy_unit: u, time: {column: at, zone: Europe/Berlin}}}\n",
         HEAD
         + "tables: {t: {privacy_unit: {name: u, column: u, per: {column: c, every: 1 day}}}}\n",

@@ -99,6 +99,12 @@ def test_types_that_do_not_tell_people_apart_are_doubted(type_: str, doubted: bo
             )
             for column in ("carrier", "seen", "late", "mood", "tags")
         ),
+        (
+            UNIT + "    columns: {speed: {lower: 2020-01-01, upper: 2021-01-01}}\n",
+            "error",
+            "flights.speed",
+            "has bounds that are dates, but its type is",
+        ),
         *(
             (
                 UNIT + f"    columns: {{{column}: {{domain: [{values}]}}}}\n",

@@ -217,6 +217,8 @@ VALUES = (
     "median(CAST(s AS INT), contribution_bounds_per_row => (0, 9))",
     "median(i * i)",
     "max(i)",
+    "max(make_date(2000, 1, i), contribution_bounds_per_row => ('2000-01-01', '2000-02-01'))",
+    "min(CAST(s AS TIMESTAMP), contribution_bounds_per_row => ('2000-01-01', '2000-02-01'))",
 )
 rows_of_units = st.lists(
     st.tuples(
@@ -226,7 +228,7 @@ rows_of_units = st.lists(
         st.sampled_from(["p", "q", "other", None]),
         st.sampled_from([-3, -1, 0, 2, 5, 100, 2**31 - 1, None]),
         st.sampled_from([-2.0, 0.1, 3.5, 1e308, NAN, INF, -INF, -0.0, None]),
-        st.sampled_from(["", "1", "7", "bad", None]),
+        st.sampled_from(["", "1", "7", "bad", "2000-01-09", "2000-01-31 10:00", "infinity", None]),
         st.none(),
     ),
     max_size=24,

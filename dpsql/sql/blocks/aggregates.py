@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.quoting import quote
+from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.core.schema import fold
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import (
@@ -24,6 +24,7 @@ from dpsql.ir.measures import (
 )
 from dpsql.ir.query import UnboundedValue
 from dpsql.policy.parameters import USUAL_VALUES
+from dpsql.sql.blocks.moments import as_numbers
 from dpsql.sql.blocks.quantiles import (
     EXTREMES,
     QUANTILES,
@@ -35,9 +36,10 @@ from dpsql.sql.expressions.call import AggregateCall, read_call
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.lattices import lattice_for, room_for, steps_of
 from dpsql.sql.expressions.legality import check_row_expression, refusal
+from dpsql.sql.expressions.moments import with_moments
 from dpsql.sql.expressions.ranges import (
     Range,
-    branches,
+    interval_of,
     is_exact,
     is_integral,
     is_number,
@@ -45,7 +47,9 @@ from dpsql.sql.expressions.ranges import (
     range_of,
     with_truths,
 )
+from dpsql.sql.lineage.names import generated_column
 from dpsql.sql.lineage.relation import Identity, Relation
+from dpsql.syntax.arguments import branches
 from dpsql.syntax.dialect import MAX_ERROR, PER_GROUP, PER_ROW
 from dpsql.syntax.options import AskedOptions
 from dpsql.syntax.parse import place_of
@@ -108,8 +112,9 @@ class Aggregates:
         options: AskedOptions,
         text: str,
         values: Sequence[Range] | None = None,
+        condition: exp.Expr | None = None,
     ) -> None:
-        """Collect nothing yet.
+        """Collect nothing yet, of rows that a ``condition`` leaves.
 
         ``values`` are the bounds that were found for values without any, in their order; empty
         until they are, None where none can be found.
@@ -118,7 +123,8 @@ class Aggregates:
         self._values = values
         self.unbounded: list[UnboundedValue] = []
         self.relation = relation
-        self.policy = with_truths(relation.policy, relation.table)
+        policy = with_truths(relation.policy, relation.table)
+        self.policy = with_moments(policy, relation.table, condition)
         self.table = relation.table
         self.options = options
         self.parameters = options.parameters
@@ -126,11 +132,17 @@ class Aggregates:
         self.measures: list[Measure] = []
         self.found: list[Aggregate] = []
 
-    def add(self, node: exp.Expr) -> int:
-        """Return the index of an aggregate, which is read, and noted if it is new."""
-        call = read_call(node, self.text)
-        aggregate = self._aggregate(call, output_name(node))
+    def add(self, node: exp.Expr) -> exp.Expr:
+        """Return what an aggregate is in the tail; it is read, and noted if it is new."""
+        text = output_name(node)
+        moment = as_numbers(node, self.table, self.text)
+        call = replace(read_call(node, self.text), of_moments=moment is not None)
+        aggregate = self._aggregate(call, text)
         aggregate = replace(aggregate, max_error=self._max_error(call, aggregate))
+        released = f"{INTERNAL_PREFIX}a{self._index_of(aggregate)}"
+        return generated_column(released) if moment is None else moment.of(released)
+
+    def _index_of(self, aggregate: Aggregate) -> int:
         if aggregate in self.found:
             index = self.found.index(aggregate)
             self.found[index] = _tighter(self.found[index], aggregate)
@@ -344,7 +356,7 @@ class Aggregates:
         argument = self._number(call)
         bounds = call.per_row or range_of(argument, self.policy)
         if bounds is None:
-            bounds = self._found_bounds(call, argument)
+            bounds = self._found_bounds(call, argument, interval_of(argument, self.policy))
         integral = is_integral(argument, self.table)
         ranked = points_for(argument, bounds, integral)
         whole = integral and not continuous
@@ -363,7 +375,8 @@ class Aggregates:
         """
         known = range_of(argument, self.policy)
         if call.per_row is not None or known is None:
-            return call.per_row or self._found_bounds(call, argument)
+            within = interval_of(argument, self.policy)
+            return call.per_row or self._found_bounds(call, argument, within)
         if self._values is None or max(map(abs, known)) <= _FARTHEST:
             return known
         return self._found_bounds(call, argument, known)
@@ -376,7 +389,8 @@ class Aggregates:
         They are within those that are ``known`` of it, unless no number is in both. Raises
         ``QueryRefused`` where none can be found.
         """
-        if self._values is None:
+        averaged = call.of_moments and isinstance(call.function, exp.Avg)
+        if self._values is None or averaged:
             raise self._unbounded(call)
         arguments = [value.argument for value in self.unbounded]
         if argument in arguments:
@@ -488,6 +502,14 @@ class Aggregates:
         return self._refusal(reason, "not_numeric", column or call.function, hint=hint)
 
     def _unbounded(self, call: AggregateCall) -> QueryRefused:
+        if call.of_moments:
+            return self._refusal(
+                "an average of dates or timestamps needs bounds close to them, and none are public",
+                "unbounded_sum",
+                call.function,
+                hint=f"Say between which they lie: AVG(x, {PER_ROW} => (DATE '2020-01-01', DATE "
+                "'2030-01-01')), or by conditions on the column. MEDIAN(x) needs none.",
+            )
         return self._refusal(
             "the summed expression has no declared bounds, and here none can be found first",
             "unbounded_sum",

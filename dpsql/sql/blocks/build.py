@@ -160,7 +160,7 @@ class _BlockBuilder:
         if self.found is not None and self.found.groups is not None:
             self.asked = self.asked.with_groups(self.found.groups)
         values = (() if self.found is None else self.found.values) if self.finds else None
-        self.aggregates = Aggregates(self.relation, self.asked, self.text, values)
+        self.aggregates = Aggregates(self.relation, self.asked, self.text, values, condition)
 
     def _bounds_found(self) -> BoundsFound | None:
         """Say which bounds are found privately, or were, where they change anything.
@@ -465,8 +465,7 @@ class _BlockBuilder:
             put(node, generated_column(f"{INTERNAL_PREFIX}k{key}"))
             return
         if is_aggregate(node):
-            index = self.aggregates.add(node)
-            put(node, generated_column(f"{INTERNAL_PREFIX}a{index}"))
+            put(node, self.aggregates.add(node))
             return
         if isinstance(node, exp.Column) and not self._is_output_alias(node):
             raise self._ungrouped(node)

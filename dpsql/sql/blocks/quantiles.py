@@ -21,6 +21,7 @@ from dpsql.sql.expressions.call import AggregateCall
 from dpsql.sql.expressions.lattices import reach_of
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.ranges import Range
+from dpsql.syntax.arguments import branches
 from dpsql.syntax.text import written_name
 
 MAX_POINTS = 2**16
@@ -29,6 +30,9 @@ points."""
 _WIDE = 2.0**20
 """Bounds as wide as this say little of where the values are: points are as far apart as values are
 large. Those of a count are 0 and 2**53, and most counts are small."""
+_MOMENT_POINTS = 2**20
+"""Moments are far from 1970 and close to each other: points in between are evenly spaced, however
+wide the bounds are. Of a life of 68 years they are half an hour apart."""
 _KEPT_BITS = 9
 """Binary digits of the values that are kept then: they are rounded by 0.2% at most. Values below
 2**10 steps are kept as they are."""
@@ -125,12 +129,15 @@ def points_for(argument: exp.Expr, bounds: Range, integral: bool) -> Ranked:
     lower, upper = bounds
     if integral:
         lower, upper = float(math.floor(lower)), float(math.ceil(upper))
-    wide = upper - lower > _WIDE
+    values = branches(argument) if isinstance(argument, exp.Case) else [argument]
+    moments = all(isinstance(value.unnest(), exp.TimeToUnix) for value in values)
+    wide = upper - lower > _WIDE and not moments
     largest = max(abs(lower), abs(upper))
     if wide:
         finest = largest / 2**_WHOLE_BITS
     else:  # no finer than floating-point numbers of this size can tell apart
-        finest = max((upper - lower) / MAX_POINTS, largest / 2**_FINEST_BITS)
+        points = _MOMENT_POINTS if moments else MAX_POINTS
+        finest = max((upper - lower) / points, largest / 2**_FINEST_BITS)
     quantum = 2.0 ** math.ceil(math.log2(finest)) if finest > 0 else 1.0
     if integral:
         quantum = 1.0 if wide else max(1.0, quantum)

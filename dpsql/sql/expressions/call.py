@@ -67,7 +67,10 @@ _UNREAD: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate function with its bounds, FILTER, order of WITHIN GROUP, and maximum error."""
+    """An aggregate function with its bounds, FILTER, order of WITHIN GROUP, and maximum error.
+
+    ``of_moments``: the numbers that it takes stand for dates or timestamps.
+    """
 
     function: exp.AggFunc
     condition: exp.Expr | None
@@ -75,6 +78,7 @@ class AggregateCall:
     per_group: Range | None
     order: exp.Order | None
     max_error: MaxError | None = None
+    of_moments: bool = False
 
     def filtered(self, argument: exp.Expr) -> exp.Expr:
         """Return the argument, NULL on rows that FILTER leaves out."""

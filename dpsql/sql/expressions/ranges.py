@@ -7,6 +7,7 @@ part in sums and averages. Checked against the engine by ``tests/sql/test_aggreg
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -18,7 +19,8 @@ from sqlglot import exp
 from dpsql.core.schema import Table, fold
 from dpsql.core.sql_types import BIGINT, BOOLEAN, DOUBLE
 from dpsql.policy.model import ColumnPolicy, TablePolicy
-from dpsql.syntax.arguments import Rules, extracted_part, grouped_rules, when_branches
+from dpsql.sql.expressions.moments import DAY_SECONDS, moment_range
+from dpsql.syntax.arguments import Rules, branches, extracted_part, grouped_rules
 from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS, nodes_giving
 from dpsql.syntax.row_nodes import is_row_node
 
@@ -50,11 +52,11 @@ def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
 
 def range_of(node: exp.Expr, table: TablePolicy) -> Range | None:
     """Return the (lower, upper) bounds of an expression, or None where they are not public."""
-    low, high = _interval(node, table)
+    low, high = interval_of(node, table)
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
-def _interval(node: exp.Expr, table: TablePolicy) -> Range:
+def interval_of(node: exp.Expr, table: TablePolicy) -> Range:
     """Return the same with infinite ends, so that GREATEST(LEAST(x, 9), 0) bounds any x."""
     rule = _RULES.of(node)
     if rule is None:
@@ -64,13 +66,15 @@ def _interval(node: exp.Expr, table: TablePolicy) -> Range:
 
 
 def _inner(node: exp.Expr, table: TablePolicy) -> Range:
-    return _interval(node.this, table)
+    return interval_of(node.this, table)
 
 
 def _column(node: exp.Expr, table: TablePolicy) -> Range:
     column = table.column(node.name)
     if column is None or column.lower is None or column.upper is None:
         return _EVERYTHING
+    if isinstance(column.lower, datetime.date) or isinstance(column.upper, datetime.date):
+        return _EVERYTHING  # those of a moment, which is no number
     return _float(column.lower), _float(column.upper)
 
 
@@ -150,7 +154,7 @@ def _rounded(node: exp.Expr, table: TablePolicy) -> Range:
     low, high = _inner(node, table)
     if digits is None:
         return _whole((low, high))
-    places = _interval(digits, table)
+    places = interval_of(digits, table)
     if places[0] != places[1] or not -15 <= places[0] <= 15:
         return _EVERYTHING
     scale = 10.0 ** places[0]
@@ -188,7 +192,7 @@ def _root(node: exp.Expr, table: TablePolicy) -> Range:
 def _power(node: exp.Expr, table: TablePolicy) -> Range:
     """Bound whole powers only: x ** 2 and the like."""
     low, high = _inner(node, table)
-    least, most = _interval(node.expression, table)
+    least, most = interval_of(node.expression, table)
     if least != most or least not in (1, 2, 3, 4) or max(abs(low), abs(high)) > 1e60:
         return _EVERYTHING
     if least % 2 == 0:
@@ -200,7 +204,7 @@ def _extreme(node: exp.Expr, table: TablePolicy) -> Range:
     """Bound LEAST and GREATEST: they skip NULLs, so only literals are sure to tighten."""
     operands = [node.this, *node.expressions]
     low, high = _hull(operands, table)
-    sure = [_interval(operand, table) for operand in operands if not operand.find(exp.Column)]
+    sure = [interval_of(operand, table) for operand in operands if not operand.find(exp.Column)]
     if isinstance(node, exp.Least):
         return low, min([high, *(end for _, end in sure)])
     return max([low, *(start for start, _ in sure)]), high
@@ -219,8 +223,24 @@ def _extracted(node: exp.Expr, table: TablePolicy) -> Range:
     return _EVERYTHING if part is None else part.between or _EVERYTHING
 
 
+def _seconds(node: exp.Expr, table: TablePolicy) -> Range:
+    return moment_range(node.this, table)
+
+
+def _apart(node: exp.Expr, table: TablePolicy) -> Range:
+    """Bound the number of days from one moment to another."""
+    if fold(node.args["unit"].name) != "day":
+        return _EVERYTHING
+    (low, high), (first, last) = (moment_range(m, table) for m in (node.this, node.expression))
+    return _days(low) - _days(last), _days(high) - _days(first)
+
+
+def _days(seconds: float) -> float:
+    return float(seconds // DAY_SECONDS) if math.isfinite(seconds) else seconds
+
+
 def _operands(node: exp.Expr, table: TablePolicy) -> tuple[Range, Range]:
-    return _interval(node.this, table), _interval(node.expression, table)
+    return interval_of(node.this, table), interval_of(node.expression, table)
 
 
 def _corners(values: Iterable[float]) -> Range:
@@ -229,25 +249,10 @@ def _corners(values: Iterable[float]) -> Range:
 
 
 def _hull(nodes: Iterable[exp.Expr], table: TablePolicy) -> Range:
-    found = [_interval(node, table) for node in nodes]
+    found = [interval_of(node, table) for node in nodes]
     if not found:
         return _EVERYTHING
     return min(low for low, _ in found), max(high for _, high in found)
-
-
-def branches(node: exp.Expr) -> list[exp.Expr]:
-    """Return the values a CASE, IF, COALESCE or NULLIF can take, NULL aside."""
-    if isinstance(node, exp.Case):
-        values = [branch.args["true"] for branch in when_branches(node)] + [
-            node.args.get("default")
-        ]
-    elif isinstance(node, exp.If):
-        values = [node.args["true"], node.args.get("false")]
-    elif isinstance(node, exp.Coalesce):
-        values = [node.this, *node.expressions]
-    else:
-        values = [node.this]
-    return [v for v in values if v is not None and not isinstance(v.unnest(), exp.Null)]
 
 
 _Bound: TypeAlias = Callable[[exp.Expr, TablePolicy], Range]
@@ -259,6 +264,7 @@ _RULES: Rules[_Bound] = grouped_rules(
             exp.Abs: _absolute,
             exp.Sign: _sign,
             exp.Sqrt: _root,
+            exp.TimeToUnix: _seconds,
             **{node: _stated for node, found in ROW_FUNCTIONS.items() if found.between},
         },
         "this table? db? catalog?": {exp.Column: _column},
@@ -274,6 +280,7 @@ _RULES: Rules[_Bound] = grouped_rules(
             exp.Extract: _extracted,
             exp.Nullif: _branched,
         },
+        "this expression unit date_part_boundary?": {exp.DateDiff: _apart},
         "this decimals": dict.fromkeys((exp.Round, exp.Ceil, exp.Floor, exp.Trunc), _rounded),
         "this to safe?": {exp.Cast: _cast, exp.TryCast: _cast},
         "this expressions ignore_nulls!": {exp.Least: _extreme, exp.Greatest: _extreme},
@@ -289,10 +296,10 @@ _CHOICES = (exp.Case, exp.If, exp.Coalesce, exp.Nullif)
 _OF_ONE = (exp.Paren, exp.Neg, exp.Abs, exp.Round, exp.Trunc)
 _OF_NUMBERS: tuple[type[exp.Expr], ...] = (
     *(*_OF_ONE, exp.Ceil, exp.Floor, exp.Sign, exp.Log),
-    *nodes_giving(DOUBLE),
+    *(node for node in nodes_giving(DOUBLE) if node is not exp.TimeToUnix),
 )
 _COUNTS: tuple[type[exp.Expr], ...] = (exp.DateDiff, *nodes_giving(BIGINT))
-_ALWAYS_NUMBERS = (*_COUNTS, exp.Extract)
+_ALWAYS_NUMBERS = (*_COUNTS, exp.Extract, exp.TimeToUnix)
 _MACHINE_DIGITS = 18
 
 

@@ -8,6 +8,7 @@ UNION ALL compares none. Checked by ``tests/sql/test_lineage_sensitivity.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date, datetime
 
 from sqlglot import exp
 
@@ -189,7 +190,8 @@ def _hull(one: ColumnPolicy | None, other: ColumnPolicy | None) -> ColumnPolicy 
     if one is None or other is None:
         return None
     domain = one.domain if one.domain == other.domain else None
-    if None in (one.lower, one.upper, other.lower, other.upper):
+    ends = (one.lower, one.upper, other.lower, other.upper)
+    if None in ends or len({isinstance(end, date) + isinstance(end, datetime) for end in ends}) > 1:
         return None if domain is None else ColumnPolicy(domain=domain)
     lower, upper = min(one.lower, other.lower), max(one.upper, other.upper)  # type: ignore[type-var]
     return ColumnPolicy(lower, upper, domain)

@@ -936,3 +936,279 @@ SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "
 -- postgresql: bbd77148edeb502e
 -- spark: bb981f361e69f930
 
+-- title: Extremes and quantiles of dates and timestamps
+-- world: small
+-- with: 'max_groups_contributed': 3, 'max_rows_contributed': 4
+SELECT k, MAX(d), MIN(ts, contribution_bounds_per_row => (DATE '2020-01-01', '2030-01-01 12:00:00')) FROM visits WHERE d >= DATE '2024-01-01' AND d < DATE '2025-01-01' GROUP BY k;
+
+-- __dpsql_released_0, as one: 5cb420dfd06d254c
+WITH "__dpsql_groups" AS MATERIALIZED (
+  SELECT
+    ROW_NUMBER() OVER () AS "__dpsql_rid",
+    "__dpsql_k0",
+    "__dpsql_m0"
+  FROM (
+    SELECT
+      "__dpsql_k0",
+      COUNT(*) AS "__dpsql_m0"
+    FROM (
+      SELECT
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first"
+      FROM (
+        SELECT
+          "Uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0"
+        FROM "visits"
+        WHERE
+          NOT "Uid" IS NULL
+          AND (
+            TRY("d" >= TRY_CAST('2024-01-01' AS DATE))
+            AND TRY("d" < TRY_CAST('2025-01-01' AS DATE))
+          )
+      )
+    )
+    WHERE
+      "__dpsql_rank" <= 3 AND (
+        "__dpsql_row" - "__dpsql_first"
+      ) < 1
+    GROUP BY
+      "__dpsql_k0"
+  )
+)
+SELECT
+  *
+FROM "__dpsql_groups"
+LEFT JOIN (
+  SELECT
+    "__dpsql_rid",
+    ARRAY_AGG(["__dpsql_point", "__dpsql_rows"]) AS "__dpsql_d0"
+  FROM (
+    SELECT
+      "__dpsql_rid",
+      "__dpsql_point",
+      COUNT(*) AS "__dpsql_rows"
+    FROM (
+      SELECT
+        "__dpsql_rid",
+        "__dpsql_point",
+        "__dpsql_start",
+        ROW_NUMBER() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number",
+        COUNT(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size"
+      FROM (
+        SELECT
+          g."__dpsql_rid",
+          "__dpsql_unit",
+          "__dpsql_point",
+          "__dpsql_start"
+        FROM (
+          SELECT
+            "__dpsql_unit",
+            "__dpsql_k0",
+            (
+              CASE
+                WHEN "__dpsql_value" <= 19723
+                THEN 19723
+                WHEN "__dpsql_value" >= 20088
+                THEN 20088
+                ELSE TRY_CAST("__dpsql_value" AS BIGINT)
+              END - 19723
+            ) AS "__dpsql_point",
+            CAST(HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", 0)) >> 32 AS BIGINT) AS "__dpsql_start"
+          FROM (
+            SELECT
+              *,
+              DENSE_RANK() OVER (
+                PARTITION BY "__dpsql_unit"
+                ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+              ) AS "__dpsql_rank"
+            FROM (
+              SELECT
+                "Uid" AS "__dpsql_unit",
+                "k" AS "__dpsql_k0",
+                TRY(DATE_DIFF('DAY', CAST('1970-01-01' AS DATE), "d")) AS "__dpsql_value"
+              FROM "visits"
+              WHERE
+                NOT "Uid" IS NULL
+                AND (
+                  TRY("d" >= TRY_CAST('2024-01-01' AS DATE))
+                  AND TRY("d" < TRY_CAST('2025-01-01' AS DATE))
+                )
+            )
+          )
+          WHERE
+            "__dpsql_rank" <= 3
+        ) AS p
+        JOIN "__dpsql_groups" AS g
+          ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0"
+        WHERE
+          NOT "__dpsql_point" IS NULL
+      )
+    )
+    WHERE
+      "__dpsql_size" <= 4
+      OR (
+        (
+          (
+            "__dpsql_number" * 4
+          ) + (
+            "__dpsql_start" % "__dpsql_size"
+          )
+        ) // "__dpsql_size"
+      ) > (
+        (
+          (
+            (
+              "__dpsql_number" - 1
+            ) * 4
+          ) + (
+            "__dpsql_start" % "__dpsql_size"
+          )
+        ) // "__dpsql_size"
+      )
+    GROUP BY
+      "__dpsql_rid",
+      "__dpsql_point"
+    ORDER BY
+      "__dpsql_rid",
+      "__dpsql_point"
+  )
+  GROUP BY
+    "__dpsql_rid"
+)
+  USING ("__dpsql_rid")
+LEFT JOIN (
+  SELECT
+    "__dpsql_rid",
+    ARRAY_AGG(["__dpsql_point", "__dpsql_rows"]) AS "__dpsql_d1"
+  FROM (
+    SELECT
+      "__dpsql_rid",
+      "__dpsql_point",
+      COUNT(*) AS "__dpsql_rows"
+    FROM (
+      SELECT
+        "__dpsql_rid",
+        "__dpsql_point",
+        "__dpsql_start",
+        ROW_NUMBER() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number",
+        COUNT(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size"
+      FROM (
+        SELECT
+          g."__dpsql_rid",
+          "__dpsql_unit",
+          "__dpsql_point",
+          "__dpsql_start"
+        FROM (
+          SELECT
+            "__dpsql_unit",
+            "__dpsql_k0",
+            (
+              CASE
+                WHEN ISNAN(TRY_CAST("__dpsql_value" AS DOUBLE))
+                THEN NULL
+                WHEN TRY_CAST("__dpsql_value" AS DOUBLE) <= 1577836800.0e0
+                THEN 3081712
+                WHEN TRY_CAST("__dpsql_value" AS DOUBLE) >= 1893499200.0e0
+                THEN 3698241
+                ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_value" AS DOUBLE) / 512.0e0) AS BIGINT)
+              END - 3081712
+            ) AS "__dpsql_point",
+            CAST(HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", 0)) >> 32 AS BIGINT) AS "__dpsql_start"
+          FROM (
+            SELECT
+              *,
+              DENSE_RANK() OVER (
+                PARTITION BY "__dpsql_unit"
+                ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+              ) AS "__dpsql_rank"
+            FROM (
+              SELECT
+                "Uid" AS "__dpsql_unit",
+                "k" AS "__dpsql_k0",
+                TRY(EPOCH("ts")) AS "__dpsql_value"
+              FROM "visits"
+              WHERE
+                NOT "Uid" IS NULL
+                AND (
+                  TRY("d" >= TRY_CAST('2024-01-01' AS DATE))
+                  AND TRY("d" < TRY_CAST('2025-01-01' AS DATE))
+                )
+            )
+          )
+          WHERE
+            "__dpsql_rank" <= 3
+        ) AS p
+        JOIN "__dpsql_groups" AS g
+          ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0"
+        WHERE
+          NOT "__dpsql_point" IS NULL
+      )
+    )
+    WHERE
+      "__dpsql_size" <= 4
+      OR (
+        (
+          (
+            "__dpsql_number" * 4
+          ) + (
+            "__dpsql_start" % "__dpsql_size"
+          )
+        ) // "__dpsql_size"
+      ) > (
+        (
+          (
+            (
+              "__dpsql_number" - 1
+            ) * 4
+          ) + (
+            "__dpsql_start" % "__dpsql_size"
+          )
+        ) // "__dpsql_size"
+      )
+    GROUP BY
+      "__dpsql_rid",
+      "__dpsql_point"
+    ORDER BY
+      "__dpsql_rid",
+      "__dpsql_point"
+  )
+  GROUP BY
+    "__dpsql_rid"
+)
+  USING ("__dpsql_rid")
+ORDER BY
+  "__dpsql_rid";
+
+-- __dpsql_released_0, stored groups: 5114edaf51365b77
+SELECT
+  "__dpsql_rid",
+  "__dpsql_k0"
+FROM "__dpsql_groups";
+
+-- __dpsql_released_0, few chosen groups: 60ee4be1d0bb8bb5
+SELECT "__dpsql_rid", "__dpsql_k0" FROM "__dpsql_groups" WHERE list_contains(?::BIGINT[], "__dpsql_rid");
+
+-- __dpsql_released_0, many chosen groups: eb65a92c2e8682a6
+SELECT "__dpsql_rid", "__dpsql_k0" FROM "__dpsql_groups" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
+
+-- __dpsql_released_0, values 0: 90ba984879c4129a
+SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "__dpsql_rid", "__dpsql_point", "__dpsql_start", row_number() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number", count(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size" FROM (SELECT g."__dpsql_rid", "__dpsql_unit", "__dpsql_point", "__dpsql_start" FROM (SELECT "__dpsql_unit", "__dpsql_k0", (CASE WHEN "__dpsql_value" <= 19723 THEN 19723 WHEN "__dpsql_value" >= 20088 THEN 20088 ELSE TRY_CAST("__dpsql_value" AS BIGINT) END - 19723) AS "__dpsql_point", CAST(hash(hash(7, "__dpsql_unit", "__dpsql_k0", 0)) >> 32 AS BIGINT) AS "__dpsql_start" FROM (SELECT *, dense_rank() OVER (PARTITION BY "__dpsql_unit" ORDER BY hash(hash(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0") AS "__dpsql_rank" FROM (SELECT "Uid" AS "__dpsql_unit", "k" AS "__dpsql_k0", TRY(DATE_DIFF('DAY', CAST('1970-01-01' AS DATE), "d")) AS "__dpsql_value" FROM "visits" WHERE "Uid" IS NOT NULL AND (TRY("d" >= TRY_CAST('2024-01-01' AS DATE)) AND TRY("d" < TRY_CAST('2025-01-01' AS DATE))))) WHERE "__dpsql_rank" <= 3) p JOIN "__dpsql_groups" g ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0" WHERE "__dpsql_point" IS NOT NULL AND g."__dpsql_rid" IN (SELECT unnest(?::BIGINT[])))) WHERE "__dpsql_size" <= 4 OR ((("__dpsql_number" * 4) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") > (((("__dpsql_number" - 1) * 4) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") GROUP BY "__dpsql_rid", "__dpsql_point" ORDER BY "__dpsql_rid", "__dpsql_point";
+
+-- __dpsql_released_0, values 1: 1242f96617ab81d3
+SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "__dpsql_rid", "__dpsql_point", "__dpsql_start", row_number() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number", count(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size" FROM (SELECT g."__dpsql_rid", "__dpsql_unit", "__dpsql_point", "__dpsql_start" FROM (SELECT "__dpsql_unit", "__dpsql_k0", (CASE WHEN isnan(TRY_CAST("__dpsql_value" AS DOUBLE)) THEN NULL WHEN TRY_CAST("__dpsql_value" AS DOUBLE) <= 1577836800.0e0 THEN 3081712 WHEN TRY_CAST("__dpsql_value" AS DOUBLE) >= 1893499200.0e0 THEN 3698241 ELSE TRY_CAST(round(TRY_CAST("__dpsql_value" AS DOUBLE) / 512.0e0) AS BIGINT) END - 3081712) AS "__dpsql_point", CAST(hash(hash(7, "__dpsql_unit", "__dpsql_k0", 0)) >> 32 AS BIGINT) AS "__dpsql_start" FROM (SELECT *, dense_rank() OVER (PARTITION BY "__dpsql_unit" ORDER BY hash(hash(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0") AS "__dpsql_rank" FROM (SELECT "Uid" AS "__dpsql_unit", "k" AS "__dpsql_k0", TRY(EPOCH("ts")) AS "__dpsql_value" FROM "visits" WHERE "Uid" IS NOT NULL AND (TRY("d" >= TRY_CAST('2024-01-01' AS DATE)) AND TRY("d" < TRY_CAST('2025-01-01' AS DATE))))) WHERE "__dpsql_rank" <= 3) p JOIN "__dpsql_groups" g ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0" WHERE "__dpsql_point" IS NOT NULL AND g."__dpsql_rid" IN (SELECT unnest(?::BIGINT[])))) WHERE "__dpsql_size" <= 4 OR ((("__dpsql_number" * 4) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") > (((("__dpsql_number" - 1) * 4) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") GROUP BY "__dpsql_rid", "__dpsql_point" ORDER BY "__dpsql_rid", "__dpsql_point";
+
+-- postgresql: 38dfe0c529db8b24
+-- spark: 32b999b751cda336
+
