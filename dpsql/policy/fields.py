@@ -353,7 +353,14 @@ ColumnType = Annotated[str, AfterValidator(_type), Field(json_schema_extra={"min
 Bound = Annotated[
     float | int | datetime.date | None,
     PlainValidator(_bound),
-    WithJsonSchema({"type": ["number", "string"], "minimum": -BOUND_LIMIT, "maximum": BOUND_LIMIT}),
+    WithJsonSchema(
+        {
+            "type": ["number", "string"],
+            "minimum": -BOUND_LIMIT,
+            "maximum": BOUND_LIMIT,
+            "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}",
+        }
+    ),
 ]
 Domain = Annotated[
     list[Any],

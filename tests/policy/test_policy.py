@@ -707,7 +707,7 @@ BROKEN: list[tuple[str, int, str]] = [
     (TABLE + "a: {lower: LOWEST, upper: HIGHEST}\n", 7, "t.a.lower: must be a number"),
     (TABLE + "a: {lower: -.inf, upper: 1}\n", 7, "`-.inf` is not a finite number"),
     (TABLE + "a: {lower: 0, upper: .NaN}\n", 7, "`.NaN` is not a finite number"),
-    (TABLE + "a: {lower: false, upper: true}\n", 7, "must be a number, but is true/false"),
+    (TABLE + "a: {lower: false, upper: true}\n", 7, "a number or a date, but is true/false"),
     (TABLE + "a: {lower: 0, upper: 1e300}\n", 7, "2^53"),
     (TABLE + "a: {lower: 0, upper: 1, uper: 1}\n", 7, "Did you mean `upper`?"),
     (TABLE + "a: {domain: []}\n", 7, "t.a.domain: lists no values"),

@@ -320,8 +320,9 @@ def _value(key: dict[str, Any]) -> str:
             return f"a whole number {bounds}"
         case _ if "exclusiveMinimum" in key:
             return f"a number above {key['exclusiveMinimum']}, at most {key['maximum']}"
-        case _:
-            return f"a number from {_number(key['minimum'])} to {_number(key['maximum'])}"
+        case found:
+            dates = ", or a date" if isinstance(found, list) else ""
+            return f"a number from {_number(key['minimum'])} to {_number(key['maximum'])}{dates}"
 
 
 def _number(value: float) -> str:

@@ -24,7 +24,7 @@ from dpsql.ir.measures import (
 )
 from dpsql.ir.query import UnboundedValue
 from dpsql.policy.parameters import USUAL_VALUES
-from dpsql.sql.blocks.moments import as_numbers
+from dpsql.sql.blocks.moments import AVERAGES, as_numbers
 from dpsql.sql.blocks.quantiles import (
     EXTREMES,
     QUANTILES,
@@ -389,7 +389,7 @@ class Aggregates:
         They are within those that are ``known`` of it, unless no number is in both. Raises
         ``QueryRefused`` where none can be found.
         """
-        averaged = call.of_moments and isinstance(call.function, exp.Avg)
+        averaged = call.of_moments and isinstance(call.function, AVERAGES)
         if self._values is None or averaged:
             raise self._unbounded(call)
         arguments = [value.argument for value in self.unbounded]

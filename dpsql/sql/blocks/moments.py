@@ -32,7 +32,11 @@ from dpsql.sql.lineage.names import generated_column
 from dpsql.syntax.dialect import PER_ROW, BoundedAggregate
 from dpsql.syntax.text import put
 
-_AVERAGED: tuple[type[exp.AggFunc], ...] = (exp.Avg, *AggregateKind.QUANTILE.value.nodes)
+AVERAGES: Final = tuple(
+    node for kind in AggregateKind if kind.is_average for node in kind.value.nodes
+)
+"""The aggregates that lie between values, and are computed from a sum."""
+_OF_MOMENTS: tuple[type[exp.AggFunc], ...] = (*AVERAGES, *AggregateKind.QUANTILE.value.nodes)
 _SECOND: Final = 1_000_000  # in microseconds
 _FIRST, _LAST = datetime.date.min, datetime.date.max  # all that a moment in Python can be
 
@@ -71,7 +75,7 @@ def as_numbers(node: exp.Expr, table: Table, text: str) -> MomentAnswer | None:
         elif isinstance(function, BoundedAggregate):
             bounds += [each for each in function.expressions if fold(each.this.name) == PER_ROW]
         function = function.this
-    if not isinstance(function, _AVERAGED):
+    if not isinstance(function, _OF_MOMENTS):
         return None
     terms = [function] if order is None else order.expressions
     argument = terms[0].this
@@ -84,7 +88,7 @@ def as_numbers(node: exp.Expr, table: Table, text: str) -> MomentAnswer | None:
     put(
         argument, days_since_1970(argument.copy()) if days else exp.TimeToUnix(this=argument.copy())
     )
-    between = isinstance(function, exp.Avg) or is_continuous(function)
+    between = isinstance(function, AVERAGES) or is_continuous(function)
     return MomentAnswer(days, TIMESTAMP if days and between else found)
 
 
