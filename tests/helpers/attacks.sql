@@ -136,7 +136,6 @@ answers: select k, max(d) - min(d) from visits group by k having max(ts) > times
 answers: select max(case when uid = 27 then ts end) filter (where n > 3) from visits
 answers: select avg(ts) from visits where ts >= '2024-01-01' and ts < '2024-03-01'
 answers: select max(d, contribution_bounds_per_row => (date '2020-01-01', '2030-01-01')) from visits
-unbounded_sum: select avg(d) from visits
 bad_bounds: select max(d, contribution_bounds_per_row => (0, 3650)) from visits
 bad_bounds: select max(ts, contribution_bounds_per_row => (date '2030-01-01', date '2020-01-01')) from visits
 not_numeric: select sum(d) from visits
@@ -169,6 +168,7 @@ aggregate_not_supported: select sum(n order by k) from visits
 aggregate_not_supported: select count(n, k) from visits
 answers: select sum(k, max_error => 20) from visits
 unbounded_sum: select with differential_privacy options (epsilon = 0.000001) sum(k), avg(k + 1) from visits
+unbounded_sum: select avg(d) from visits
 answers: select sum(k) from visits
 not_numeric: select sum(s) from visits
 answers: select sum(uid) from visits
