@@ -664,6 +664,9 @@ UNBOUNDED = (
         "round(x, i)",
         "x ** 0.5",
         "date_diff('day', d, ts)",
+        "extract(day FROM ts - d)",
+        "extract(hour FROM ts - ts)",
+        "day(CASE WHEN flag THEN ts - d END)",
     ),
 )
 FREE_NUMBERS = st.sampled_from([0.0, -1e300, 1e300, -7.5, math.inf, -math.inf, None])
@@ -701,7 +704,7 @@ def test_expressions_lie_within_the_intervals_that_are_computed_for_them(
     selected = ", ".join(to_sql(total(expression(text), TABLE, DUCKDB)) for text in EXPRESSIONS)
     for found in LAB.rows(f"SELECT {selected} FROM r"):
         for text, value in zip(EXPRESSIONS, found, strict=True):
-            interval = range_of(expression(text), PUBLIC)
+            interval = range_of(expression(text), PUBLIC, TABLE)
             assert interval is not None, text
             number = math.nan if value is None else float(value)
             slack = 1e-9 * max(map(abs, interval))
@@ -711,7 +714,7 @@ def test_expressions_lie_within_the_intervals_that_are_computed_for_them(
 
 @pytest.mark.parametrize("text", UNBOUNDED)
 def test_expressions_without_public_bounds_have_none(text: str) -> None:
-    assert range_of(expression(text), PUBLIC) is None
+    assert range_of(expression(text), PUBLIC, TABLE) is None
 
 
 @pytest.mark.parametrize(
@@ -728,13 +731,15 @@ def test_expressions_without_public_bounds_have_none(text: str) -> None:
         ("round(x, 1)", (-2, 3.5)),
         ("floor(x)", (-2, 4)),
         ("month(d)", (1, 12)),
+        ("day(d + INTERVAL 1 DAY)", (1, 31)),
+        ("extract(hour FROM date_trunc('day', coalesce(ts, ts)))", (0, 23)),
         ("least(greatest(f, 0), 10)", (0, 10)),
         ("coalesce(i, 7)", (-3, 7)),
         ("CAST(flag AS INT)", (0, 1)),
     ],
 )
 def test_intervals_are_tight(text: str, expected: tuple[float, float]) -> None:
-    assert range_of(expression(text), PUBLIC) == pytest.approx(expected)
+    assert range_of(expression(text), PUBLIC, TABLE) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("text", [*EXPRESSIONS, *UNBOUNDED])

@@ -142,7 +142,8 @@ def _checked(tree: exp.Expr) -> object:
 def _known(tree: exp.Expr) -> object:
     """What is known of numbers, whatever else a node is."""
     facts = [each(tree, TABLE) for each in (is_integral, is_exact, is_number, is_truth)]
-    return (range_of(tree, POLICY), *facts) if range_of(tree, POLICY) or any(facts) else None
+    bounds = range_of(tree, POLICY, TABLE)
+    return (bounds, *facts) if bounds or any(facts) else None
 
 
 def _written(tree: exp.Expr, engine: RowEngine) -> Sql:

@@ -346,7 +346,7 @@ def test_bounds_follow_from_those_of_columns(
     tree = sqlglot.parse_one(expression, read="duckdb")
     table = RULES.table("visits")
     assert table is not None
-    assert range_of(tree, table) == bounds
+    assert range_of(tree, table, SCHEMA["visits"]) == bounds
 
 
 @pytest.mark.parametrize(

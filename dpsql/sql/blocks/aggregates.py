@@ -301,7 +301,7 @@ class Aggregates:
         if call.per_group is None:
             bounds = self._bounds_to_sum(call, argument)
         else:
-            known = call.per_row or range_of(argument, self.policy)
+            known = call.per_row or range_of(argument, self.policy, self.table)
             bounds = known or room_for(call.per_group)
         rows = self.parameters.rows_limit
         lattice = lattice_for(bounds, integral, rows, call.per_group)
@@ -326,7 +326,7 @@ class Aggregates:
         if kind.of_units is None:
             raise self._no_bounds(call, f"spreads are bounded by {PER_ROW}")
         argument = self._number(call)
-        rows = call.per_row or range_of(argument, self.policy) or room_for(bounds)
+        rows = call.per_row or range_of(argument, self.policy, self.table) or room_for(bounds)
         lattice = lattice_for(rows, False, 1, bounds).averages(bounds)
         averages, values = kind.of_units.value.parts
         units = replace(self._part(values, argument, lattice), per_group=(0, 1))
@@ -354,9 +354,11 @@ class Aggregates:
         if not extreme:
             call = replace(call, function=exp.Median(this=argument))
         argument = self._number(call)
-        bounds = call.per_row or range_of(argument, self.policy)
+        bounds = call.per_row or range_of(argument, self.policy, self.table)
         if bounds is None:
-            bounds = self._found_bounds(call, argument, interval_of(argument, self.policy))
+            bounds = self._found_bounds(
+                call, argument, interval_of(argument, self.policy, self.table)
+            )
         integral = is_integral(argument, self.table)
         ranked = points_for(argument, bounds, integral)
         whole = integral and not continuous
@@ -373,9 +375,9 @@ class Aggregates:
 
         Noise grows with them.
         """
-        known = range_of(argument, self.policy)
+        known = range_of(argument, self.policy, self.table)
         if call.per_row is not None or known is None:
-            within = interval_of(argument, self.policy)
+            within = interval_of(argument, self.policy, self.table)
             return call.per_row or self._found_bounds(call, argument, within)
         if self._values is None or max(map(abs, known)) <= _FARTHEST:
             return known

@@ -56,26 +56,26 @@ def whole_values(
     for expressions without a range or of other types, and for more numbers than ``most``.
     """
     node = node.unnest()
-    found = _ends(node, policy) if is_integral(node, table) else None
+    found = _ends(node, policy, table) if is_integral(node, table) else None
     if found is None or found[1] - found[0] >= most:
         return None
     values = range(found[0], found[1] + 1)
     return tuple(values) if _has_floor(node) else (*values, None)
 
 
-def _ends(node: exp.Expr, policy: TablePolicy) -> tuple[int, int] | None:
+def _ends(node: exp.Expr, policy: TablePolicy, table: Table) -> tuple[int, int] | None:
     """Return the least and the largest number of an expression that has most numbers between."""
     if isinstance(node, (*ROW_FUNCTIONS, exp.Extract, exp.Sign)):
-        found = range_of(node, policy)
+        found = range_of(node, policy, table)
         return None if found is None else (int(found[0]), int(found[1]))
     if isinstance(node, exp.Least | exp.Greatest | exp.Add | exp.Sub):
-        found = range_of(node, policy) if _is_dense(node) else None
+        found = range_of(node, policy, table) if _is_dense(node) else None
         whole = found is not None and max(map(abs, found)) <= _EXACT
         return (int(found[0]), int(found[1])) if found is not None and whole else None
     by = _constant(node.expression.unnest()) if isinstance(node, exp.Mod | exp.IntDiv) else None
     if not isinstance(by, int) or isinstance(by, bool) or by < 1:
         return None
-    found = range_of(node.this, policy)
+    found = range_of(node.this, policy, table)
     if isinstance(node, exp.Mod):
         low, high = (-math.inf, math.inf) if found is None else found
         return int(max(min(low, 0), 1 - by)), int(min(max(high, 0), by - 1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -19,9 +19,9 @@ from sqlglot import exp
 from dpsql.core.schema import Table, fold
 from dpsql.core.sql_types import BIGINT, BOOLEAN, DOUBLE
 from dpsql.policy.model import ColumnPolicy, TablePolicy
-from dpsql.sql.expressions.moments import DAY_SECONDS, moment_range
+from dpsql.sql.expressions.moments import DAY_SECONDS, moment_range, moment_type
 from dpsql.syntax.arguments import Rules, branches, extracted_part, grouped_rules
-from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS, nodes_giving
+from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS, RowFunction, nodes_giving
 from dpsql.syntax.row_nodes import is_row_node
 
 Range = tuple[float, float]
@@ -50,27 +50,40 @@ def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
     return replace(policy, columns={**policy.columns, **truths}) if truths else policy
 
 
-def range_of(node: exp.Expr, table: TablePolicy) -> Range | None:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is public about the columns of rows: their bounds, and their types."""
+
+    policy: TablePolicy
+    table: Table
+
+
+def range_of(node: exp.Expr, policy: TablePolicy, table: Table) -> Range | None:
     """Return the (lower, upper) bounds of an expression, or None where they are not public."""
-    low, high = interval_of(node, table)
+    low, high = interval_of(node, policy, table)
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
-def interval_of(node: exp.Expr, table: TablePolicy) -> Range:
+def interval_of(node: exp.Expr, policy: TablePolicy, table: Table) -> Range:
+    """Return the same with infinite ends where there are none."""
+    return _interval(node, _Known(policy, table))
+
+
+def _interval(node: exp.Expr, known: _Known) -> Range:
     """Return the same with infinite ends, so that GREATEST(LEAST(x, 9), 0) bounds any x."""
     rule = _RULES.of(node)
     if rule is None:
         return _TRUTH if isinstance(node, _LOGIC) and is_row_node(node) else _EVERYTHING
-    low, high = rule(node, table)
+    low, high = rule(node, known)
     return _EVERYTHING if math.isnan(low) or math.isnan(high) else (low, high)
 
 
-def _inner(node: exp.Expr, table: TablePolicy) -> Range:
-    return interval_of(node.this, table)
+def _inner(node: exp.Expr, known: _Known) -> Range:
+    return _interval(node.this, known)
 
 
-def _column(node: exp.Expr, table: TablePolicy) -> Range:
-    column = table.column(node.name)
+def _column(node: exp.Expr, known: _Known) -> Range:
+    column = known.policy.column(node.name)
     if column is None or column.lower is None or column.upper is None:
         return _EVERYTHING
     if isinstance(column.lower, datetime.date) or isinstance(column.upper, datetime.date):
@@ -86,32 +99,32 @@ def _float(value: float | int) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _literal(node: exp.Expr, table: TablePolicy) -> Range:
+def _literal(node: exp.Expr, known: _Known) -> Range:
     if not isinstance(node, exp.Literal) or node.is_string:
         return _EVERYTHING
     value = float(node.this)
     return value, value
 
 
-def _negated(node: exp.Expr, table: TablePolicy) -> Range:
-    low, high = _inner(node, table)
+def _negated(node: exp.Expr, known: _Known) -> Range:
+    low, high = _inner(node, known)
     return -high, -low
 
 
-def _added(node: exp.Expr, table: TablePolicy) -> Range:
-    left, right = _operands(node, table)
+def _added(node: exp.Expr, known: _Known) -> Range:
+    left, right = _operands(node, known)
     return left[0] + right[0], left[1] + right[1]
 
 
-def _subtracted(node: exp.Expr, table: TablePolicy) -> Range:
-    left, right = _operands(node, table)
+def _subtracted(node: exp.Expr, known: _Known) -> Range:
+    left, right = _operands(node, known)
     return left[0] - right[1], left[1] - right[0]
 
 
-def _multiplied(node: exp.Expr, table: TablePolicy) -> Range:
+def _multiplied(node: exp.Expr, known: _Known) -> Range:
     if node.this.unnest() == node.expression.unnest():
-        return _squared(_inner(node, table))
-    left, right = _operands(node, table)
+        return _squared(_inner(node, known))
+    left, right = _operands(node, known)
     return _corners(a * b for a in left for b in right)
 
 
@@ -120,26 +133,26 @@ def _squared(interval: Range) -> Range:
     return low * low, high * high
 
 
-def _divided(node: exp.Expr, table: TablePolicy) -> Range:
-    left, right = _operands(node, table)
+def _divided(node: exp.Expr, known: _Known) -> Range:
+    left, right = _operands(node, known)
     if right[0] <= 0 <= right[1]:
         return _EVERYTHING
     return _corners(a / b for a in left for b in right)
 
 
-def _divided_whole(node: exp.Expr, table: TablePolicy) -> Range:
-    return _whole(_divided(node, table))
+def _divided_whole(node: exp.Expr, known: _Known) -> Range:
+    return _whole(_divided(node, known))
 
 
-def _remainder(node: exp.Expr, table: TablePolicy) -> Range:
+def _remainder(node: exp.Expr, known: _Known) -> Range:
     """Bound a remainder: it has the dividend's sign and is smaller than the divisor."""
-    (low, high), right = _operands(node, table)
+    (low, high), right = _operands(node, known)
     most = _magnitude(right)[1]
     return max(min(low, 0.0), -most), min(max(high, 0.0), most)
 
 
-def _absolute(node: exp.Expr, table: TablePolicy) -> Range:
-    return _magnitude(_inner(node, table))
+def _absolute(node: exp.Expr, known: _Known) -> Range:
+    return _magnitude(_inner(node, known))
 
 
 def _magnitude(interval: Range) -> Range:
@@ -148,13 +161,13 @@ def _magnitude(interval: Range) -> Range:
     return least, max(abs(low), abs(high))
 
 
-def _rounded(node: exp.Expr, table: TablePolicy) -> Range:
+def _rounded(node: exp.Expr, known: _Known) -> Range:
     """Bound ROUND, CEIL, FLOOR, TRUNC and casts to integers by the whole numbers around."""
     digits = node.args.get("decimals")
-    low, high = _inner(node, table)
+    low, high = _inner(node, known)
     if digits is None:
         return _whole((low, high))
-    places = interval_of(digits, table)
+    places = _interval(digits, known)
     if places[0] != places[1] or not -15 <= places[0] <= 15:
         return _EVERYTHING
     scale = 10.0 ** places[0]
@@ -171,28 +184,28 @@ def _whole(interval: Range) -> Range:
     )
 
 
-def _cast(node: exp.Expr, table: TablePolicy) -> Range:
+def _cast(node: exp.Expr, known: _Known) -> Range:
     kind = node.args["to"].this
     if kind in _INTEGER_TYPES or kind == exp.DType.DECIMAL:
-        return _whole(_inner(node, table))
+        return _whole(_inner(node, known))
     if kind == exp.DType.BOOLEAN:
         return _TRUTH
-    return _inner(node, table)
+    return _inner(node, known)
 
 
-def _sign(node: exp.Expr, table: TablePolicy) -> Range:
+def _sign(node: exp.Expr, known: _Known) -> Range:
     return -1.0, 1.0
 
 
-def _root(node: exp.Expr, table: TablePolicy) -> Range:
-    low, high = _inner(node, table)
+def _root(node: exp.Expr, known: _Known) -> Range:
+    low, high = _inner(node, known)
     return math.sqrt(max(0.0, low)), math.sqrt(max(0.0, high))
 
 
-def _power(node: exp.Expr, table: TablePolicy) -> Range:
+def _power(node: exp.Expr, known: _Known) -> Range:
     """Bound whole powers only: x ** 2 and the like."""
-    low, high = _inner(node, table)
-    least, most = interval_of(node.expression, table)
+    low, high = _inner(node, known)
+    least, most = _interval(node.expression, known)
     if least != most or least not in (1, 2, 3, 4) or max(abs(low), abs(high)) > 1e60:
         return _EVERYTHING
     if least % 2 == 0:
@@ -200,38 +213,51 @@ def _power(node: exp.Expr, table: TablePolicy) -> Range:
     return low**least, high**least
 
 
-def _extreme(node: exp.Expr, table: TablePolicy) -> Range:
+def _extreme(node: exp.Expr, known: _Known) -> Range:
     """Bound LEAST and GREATEST: they skip NULLs, so only literals are sure to tighten."""
     operands = [node.this, *node.expressions]
-    low, high = _hull(operands, table)
-    sure = [interval_of(operand, table) for operand in operands if not operand.find(exp.Column)]
+    low, high = _hull(operands, known)
+    sure = [_interval(operand, known) for operand in operands if not operand.find(exp.Column)]
     if isinstance(node, exp.Least):
         return low, min([high, *(end for _, end in sure)])
     return max([low, *(start for start, _ in sure)]), high
 
 
-def _branched(node: exp.Expr, table: TablePolicy) -> Range:
-    return _hull(branches(node), table)
+def _branched(node: exp.Expr, known: _Known) -> Range:
+    return _hull(branches(node), known)
 
 
-def _stated(node: exp.Expr, table: TablePolicy) -> Range:
-    return ROW_FUNCTIONS[type(node)].between or _EVERYTHING
+def _stated(node: exp.Expr, known: _Known) -> Range:
+    return _between(ROW_FUNCTIONS[type(node)], node.this, known)
 
 
-def _extracted(node: exp.Expr, table: TablePolicy) -> Range:
+def _extracted(node: exp.Expr, known: _Known) -> Range:
     part = PARTS.get(extracted_part(node.this))
-    return _EVERYTHING if part is None else part.between or _EVERYTHING
+    return _EVERYTHING if part is None else _between(part, node.expression, known)
 
 
-def _seconds(node: exp.Expr, table: TablePolicy) -> Range:
-    return moment_range(node.this, table)
+def _between(part: RowFunction, of: exp.Expr, known: _Known) -> Range:
+    """Bound a part of a moment; those of an INTERVAL are other numbers: 90 days, -3 months."""
+    moment = moment_type(of, known.table) is not None or _is_time(of.unnest(), known.table)
+    return (part.between if moment else None) or _EVERYTHING
 
 
-def _apart(node: exp.Expr, table: TablePolicy) -> Range:
+def _is_time(node: exp.Expr, table: Table) -> bool:
+    column = table.column(node.name) if isinstance(node, exp.Column) else None
+    return column is not None and column.type.kind.startswith("TIME")
+
+
+def _seconds(node: exp.Expr, known: _Known) -> Range:
+    return moment_range(node.this, known.policy)
+
+
+def _apart(node: exp.Expr, known: _Known) -> Range:
     """Bound the number of days from one moment to another."""
     if fold(node.args["unit"].name) != "day":
         return _EVERYTHING
-    (low, high), (first, last) = (moment_range(m, table) for m in (node.this, node.expression))
+    (low, high), (first, last) = (
+        moment_range(m, known.policy) for m in (node.this, node.expression)
+    )
     return _days(low) - _days(last), _days(high) - _days(first)
 
 
@@ -239,8 +265,8 @@ def _days(seconds: float) -> float:
     return float(seconds // DAY_SECONDS) if math.isfinite(seconds) else seconds
 
 
-def _operands(node: exp.Expr, table: TablePolicy) -> tuple[Range, Range]:
-    return interval_of(node.this, table), interval_of(node.expression, table)
+def _operands(node: exp.Expr, known: _Known) -> tuple[Range, Range]:
+    return _interval(node.this, known), _interval(node.expression, known)
 
 
 def _corners(values: Iterable[float]) -> Range:
@@ -248,14 +274,14 @@ def _corners(values: Iterable[float]) -> Range:
     return (math.nan, math.nan) if any(map(math.isnan, found)) else (min(found), max(found))
 
 
-def _hull(nodes: Iterable[exp.Expr], table: TablePolicy) -> Range:
-    found = [interval_of(node, table) for node in nodes]
+def _hull(nodes: Iterable[exp.Expr], known: _Known) -> Range:
+    found = [_interval(node, known) for node in nodes]
     if not found:
         return _EVERYTHING
     return min(low for low, _ in found), max(high for _, high in found)
 
 
-_Bound: TypeAlias = Callable[[exp.Expr, TablePolicy], Range]
+_Bound: TypeAlias = Callable[[exp.Expr, _Known], Range]
 _RULES: Rules[_Bound] = grouped_rules(
     {
         "this": {

@@ -316,7 +316,7 @@ class Operators:
         return left
 
     def _computed(self, node: exp.Expr, name: str, source: Relation) -> Field:
-        bounds = range_of(node, source.policy)
+        bounds = range_of(node, source.policy, source.table)
         known = None if bounds is None else ColumnPolicy(*bounds)
         column, identity = self._names.new_column(), source.identity_of(node)
         single = source.single(node)

@@ -224,7 +224,7 @@ class _PerUnit:
         summed = isinstance(function, exp.Sum)
         if isinstance(function, exp.Sum | exp.Avg):
             self._check_number(function.this)
-        bounds = None if summed else range_of(argument, self.source.policy)
+        bounds = None if summed else range_of(argument, self.source.policy, self.source.table)
         known = ColumnPolicy(*bounds) if bounds else None
         identity = self.source.identity_of(argument)
         found = Field("", name, name, UNKNOWN, known, identity=identity)

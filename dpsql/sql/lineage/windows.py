@@ -205,7 +205,7 @@ class _Places:
         known: ColumnPolicy | None = _PLACES
         identity, enumerated = Identity.NONE, False
         if of is not None and function is not PlaceFunction.VALUES:
-            bounds = range_of(of, self.source.policy)
+            bounds = range_of(of, self.source.policy, self.source.table)
             known = None if bounds is None else ColumnPolicy(*bounds)
             identity, enumerated = self.source.identity_of(of), is_enumerated(of)
             if enumerated and function in _EXTREMES:

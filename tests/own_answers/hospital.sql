@@ -1,0 +1,12 @@
+SELECT diagnosis, COUNT(*) FROM hospital GROUP BY diagnosis ORDER BY 2 DESC, 1 NULLS FIRST;
+SELECT ward, COUNT(DISTINCT patient_id), SUM(days), AVG(cost) FROM hospital GROUP BY ward;
+SELECT days // 7 AS week, days % 7 AS day, COUNT(*) FROM hospital GROUP BY ALL;
+SELECT state, COUNT(h.ward), COUNT(*) FROM patients p LEFT JOIN hospital h ON h.patient_id = p.patient_id AND h.cost > 100 GROUP BY state;
+SELECT trim(lower(diagnosis)) AS d, COUNT(*) FROM hospital GROUP BY d HAVING COUNT(*) > 3;
+SELECT admitted + INTERVAL 1 MONTH AS d, COUNT(*) FROM hospital GROUP BY d;
+SELECT COUNT(*) FROM patients WHERE patient_id NOT IN (SELECT patient_id FROM hospital WHERE ward = 'a');
+SELECT n, COUNT(*) FROM (SELECT patient_id, COUNT(*) AS n FROM hospital GROUP BY patient_id) GROUP BY n ORDER BY n;
+SELECT gender, has_insurance, COUNT(*), AVG(age) FROM patients GROUP BY CUBE (gender, has_insurance);
+SELECT AVG(EXTRACT(day FROM last - first)) FROM (SELECT patient_id, MIN(admitted)::TIMESTAMP AS first, MAX(admitted)::TIMESTAMP AS last FROM hospital GROUP BY patient_id);
+SELECT diagnosis FROM hospital GROUP BY diagnosis EXCEPT SELECT ward FROM hospital GROUP BY ward;
+SELECT SUM(cost) FILTER (WHERE days > 3), COUNT(*) FILTER (WHERE ward IS NULL), COUNT_IF(cost > 50) FROM hospital;

@@ -1,0 +1,238 @@
+-- Nested subqueries, CTEs that are used twice
+SELECT n, COUNT(*) FROM (SELECT user_id, COUNT(*) AS n FROM (SELECT user_id, amount FROM orders WHERE amount > 5) WHERE amount < 900 GROUP BY user_id) GROUP BY n ORDER BY n;
+SELECT big, COUNT(*) FROM (SELECT user_id, total > 300 AS big FROM (SELECT user_id, SUM(amount) AS total FROM orders GROUP BY user_id)) GROUP BY big;
+WITH o AS (SELECT user_id, amount, status FROM orders WHERE quantity > 0) SELECT a.status, COUNT(*) FROM o a JOIN o b USING (user_id) WHERE a.amount < b.amount GROUP BY a.status;
+WITH o AS (SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel) SELECT a.channel, a.n, b.n FROM o a LEFT JOIN o b ON a.n = b.n + 1 ORDER BY 1, 3;
+WITH a AS (SELECT user_id, MIN(amount) AS least FROM orders GROUP BY user_id), b AS (SELECT user_id, least FROM a WHERE least > 1) SELECT COUNT(*), SUM(least) FROM b;
+SELECT country, COUNT(*) FROM (SELECT u.country, o.amount FROM users u JOIN (SELECT * FROM orders WHERE status = 'paid') o ON o.user_id = u.user_id) t WHERE amount > 2 GROUP BY country;
+SELECT AVG(n) FROM (SELECT user_id, COUNT(DISTINCT channel) AS n FROM orders GROUP BY user_id HAVING COUNT(*) > 1);
+SELECT m, AVG(s) FROM (SELECT user_id, month(order_date) AS m, SUM(amount) AS s FROM orders GROUP BY user_id, month(order_date)) GROUP BY m;
+SELECT c, COUNT(*) FROM (SELECT user_id, COUNT(coupon) AS c FROM orders GROUP BY user_id) GROUP BY c ORDER BY c;
+SELECT x, COUNT(*) FROM (SELECT user_id, MAX(quantity) - MIN(quantity) AS x FROM orders GROUP BY user_id) GROUP BY x ORDER BY x NULLS FIRST;
+
+-- Set operations
+SELECT COUNT(*) FROM (SELECT user_id FROM orders UNION SELECT user_id FROM events);
+SELECT COUNT(*) FROM (SELECT user_id, channel FROM orders UNION ALL SELECT user_id, kind FROM events);
+SELECT channel, COUNT(*) FROM (SELECT user_id, channel FROM orders EXCEPT SELECT user_id, kind FROM events) GROUP BY channel;
+SELECT COUNT(*) FROM (SELECT user_id, country FROM users INTERSECT SELECT user_id, country FROM events);
+SELECT COUNT(*) FROM (SELECT user_id FROM orders EXCEPT ALL SELECT user_id FROM events);
+SELECT COUNT(*) FROM (SELECT user_id FROM orders INTERSECT ALL SELECT user_id FROM events);
+SELECT what, COUNT(*) FROM (SELECT user_id, status AS what FROM orders UNION ALL BY NAME SELECT plan AS what, user_id FROM subscriptions) GROUP BY what;
+SELECT a, b, COUNT(*) FROM (SELECT user_id, channel AS a FROM orders UNION ALL BY NAME SELECT user_id, kind AS b FROM events) GROUP BY a, b;
+SELECT channel AS k, COUNT(*) FROM orders GROUP BY channel UNION SELECT kind, COUNT(*) FROM events GROUP BY kind;
+SELECT channel FROM orders GROUP BY channel INTERSECT SELECT kind FROM events GROUP BY kind;
+SELECT channel FROM orders GROUP BY channel EXCEPT SELECT kind FROM events GROUP BY kind ORDER BY 1;
+SELECT 1 AS a, COUNT(*) AS n FROM orders UNION ALL BY NAME SELECT COUNT(*) AS n, 2 AS a FROM events ORDER BY a;
+
+-- HAVING and ORDER BY
+SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel HAVING COUNT(*) > 30 ORDER BY n DESC, channel NULLS FIRST;
+SELECT channel, COUNT(*) FROM orders GROUP BY channel HAVING channel IS NULL;
+SELECT channel, SUM(quantity) FROM orders GROUP BY channel HAVING SUM(quantity) BETWEEN 10 AND 400 ORDER BY channel DESC NULLS LAST;
+SELECT channel, AVG(quantity) AS a FROM orders GROUP BY channel HAVING AVG(quantity) > (SELECT AVG(quantity) FROM orders) ORDER BY a;
+SELECT month(order_date) AS m, COUNT(*) FROM orders GROUP BY m HAVING m > 3 OR m IS NULL ORDER BY m DESC NULLS FIRST;
+SELECT channel FROM orders GROUP BY channel HAVING COUNT(DISTINCT user_id) > 12 ORDER BY COUNT(DISTINCT user_id) DESC, channel;
+SELECT coupon, COUNT(*) FROM orders WHERE coupon <> '' GROUP BY coupon ORDER BY length(coupon), coupon;
+SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel ORDER BY -n, channel COLLATE "C";
+SELECT COUNT(*) FROM orders HAVING COUNT(*) > 1000000;
+SELECT COUNT(*) FROM orders WHERE false;
+SELECT SUM(amount), AVG(amount), COUNT(amount) FROM orders WHERE amount < 0;
+
+-- CASE as keys, and conditions on NULL
+SELECT CASE WHEN amount > 100 THEN 'dear' WHEN amount <= 100 THEN 'cheap' END AS class, COUNT(*) FROM orders GROUP BY class;
+SELECT CASE quantity WHEN 1 THEN 'one' WHEN 2 THEN 'two' ELSE 'many' END AS q, COUNT(*), SUM(amount) FROM orders GROUP BY 1;
+SELECT CASE WHEN coupon IS NULL THEN 'none' ELSE upper(trim(coupon)) END AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT CASE WHEN NOT (amount > 10) THEN 1 WHEN amount > 10 THEN 2 ELSE 3 END AS c, COUNT(*) FROM orders GROUP BY c ORDER BY c;
+SELECT amount > 100 AND discount < 5 AS b, COUNT(*) FROM orders GROUP BY b;
+SELECT amount > 100 OR discount < 5 AS b, COUNT(*) FROM orders GROUP BY b;
+SELECT (amount > 100) IS TRUE, (amount > 100) IS NOT FALSE, COUNT(*) FROM orders GROUP BY ALL;
+SELECT coupon IS DISTINCT FROM channel AS d, COUNT(*) FROM orders GROUP BY d;
+SELECT coupon = channel AS d, COUNT(*) FROM orders GROUP BY d;
+SELECT nullif(channel, 'web') AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT coalesce(nullif(trim(coupon), ''), channel, '?') AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT least(quantity, 3) AS q, greatest(quantity, 2) AS r, COUNT(*) FROM orders GROUP BY ALL;
+SELECT if(quantity > 5, quantity, NULL) AS q, COUNT(*) FROM orders GROUP BY q;
+
+-- Outer joins: conditions in ON and in WHERE
+SELECT u.country, COUNT(o.order_id), COUNT(*) FROM users u LEFT JOIN orders o ON o.user_id = u.user_id AND o.amount > 100 GROUP BY u.country;
+SELECT u.country, COUNT(o.order_id), COUNT(*) FROM users u LEFT JOIN orders o ON o.user_id = u.user_id WHERE o.amount > 100 GROUP BY u.country;
+SELECT u.country, COUNT(*) FROM users u LEFT JOIN orders o ON o.user_id = u.user_id AND u.age > 20 WHERE o.order_id IS NULL GROUP BY u.country;
+SELECT o.channel, COUNT(*) FROM users u RIGHT JOIN orders o ON o.user_id = u.user_id AND u.country = 'DE' GROUP BY o.channel;
+SELECT COUNT(*), COUNT(u.user_id), COUNT(o.order_id) FROM users u FULL JOIN orders o ON o.user_id = u.user_id AND o.quantity > 3;
+SELECT coalesce(u.country, '-') AS c, COUNT(*) FROM users u FULL JOIN orders o ON o.user_id = u.user_id WHERE o.amount IS NULL OR o.amount > 50 GROUP BY c;
+SELECT p.category, COUNT(*) FROM orders o LEFT JOIN products p ON p.product_id = o.product_id AND p.list_price > 20 GROUP BY p.category;
+SELECT p.category, COUNT(*) FROM orders o LEFT JOIN products p ON p.product_id = o.product_id WHERE p.list_price > 20 GROUP BY p.category;
+SELECT p.brand, s.region, COUNT(*) FROM orders o LEFT JOIN products p USING (product_id) LEFT JOIN stores s USING (store_id) GROUP BY p.brand, s.region;
+SELECT p.category, COUNT(o.order_id), SUM(o.amount) FROM products p LEFT JOIN orders o ON o.product_id = p.product_id AND o.status = 'paid' GROUP BY p.category;
+SELECT p.category, COUNT(o.order_id) FROM products p LEFT JOIN orders o ON o.product_id = p.product_id WHERE o.amount > 100 GROUP BY p.category;
+SELECT c.region, COUNT(u.user_id), AVG(u.age) FROM users u RIGHT JOIN countries c USING (country) GROUP BY c.region;
+SELECT COUNT(*) FROM users NATURAL JOIN subscriptions;
+SELECT COUNT(*) FROM orders SEMI JOIN events USING (user_id);
+SELECT channel, COUNT(*) FROM orders ANTI JOIN subscriptions USING (user_id) GROUP BY channel;
+SELECT COUNT(*), SUM(i.qty) FROM order_items i JOIN orders o USING (order_id) WHERE o.status = 'paid';
+SELECT o.channel, SUM(i.qty * i.price) FROM order_items i LEFT JOIN orders o ON i.order_id = o.order_id AND o.quantity > 2 GROUP BY o.channel;
+SELECT u.plan, COUNT(*) FROM order_items i JOIN orders o USING (order_id) JOIN users u USING (user_id) GROUP BY u.plan;
+SELECT a.kind, b.kind, COUNT(*) FROM events a JOIN events b ON a.user_id = b.user_id AND a.event_id < b.event_id GROUP BY a.kind, b.kind;
+
+-- IN, NOT IN and EXISTS, with NULL
+SELECT COUNT(*) FROM orders WHERE channel IN ('web', 'app', NULL);
+SELECT COUNT(*) FROM orders WHERE channel NOT IN ('web', 'app', NULL);
+SELECT COUNT(*) FROM orders WHERE NOT (channel IN ('web', 'app'));
+SELECT COUNT(*) FROM orders WHERE channel NOT IN ('web', 'app') OR channel IS NULL;
+SELECT COUNT(*) FROM orders WHERE product_id NOT IN (SELECT product_id FROM products WHERE category = 'Home');
+SELECT COUNT(*) FROM orders WHERE channel NOT IN (SELECT brand FROM products);
+SELECT COUNT(*) FROM orders WHERE channel IN (SELECT brand FROM products);
+SELECT COUNT(*) FROM orders WHERE coupon NOT IN (SELECT name FROM products WHERE list_price < -1000);
+SELECT COUNT(*) FROM users WHERE user_id NOT IN (SELECT user_id FROM orders WHERE amount > 100);
+SELECT COUNT(*) FROM users WHERE manager_id IN (SELECT user_id FROM orders);
+SELECT plan, COUNT(*) FROM users u WHERE EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.user_id AND o.amount > 500) OR u.age < 30 GROUP BY plan;
+SELECT plan, COUNT(*) FROM users u WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.user_id) AND NOT EXISTS (SELECT 1 FROM events e WHERE e.user_id = u.user_id AND e.kind = 'view') GROUP BY plan;
+SELECT COUNT(*) FROM users u WHERE EXISTS (SELECT 1 FROM countries c WHERE c.country = u.country AND c.population > 70000000) OR u.country IS NULL;
+SELECT user_id IN (SELECT user_id FROM events WHERE kind = 'purchase') AS bought, COUNT(*) FROM users GROUP BY bought;
+SELECT EXISTS (SELECT 1 FROM orders o WHERE o.user_id = u.user_id AND o.coupon IS NULL) AS e, COUNT(*) FROM users u GROUP BY e;
+SELECT COUNT(*) FROM orders WHERE (product_id, store_id) IN (SELECT product_id, store_id FROM products, stores WHERE category = 'Home');
+SELECT COUNT(*) FROM orders WHERE amount > ALL (SELECT list_price FROM products);
+SELECT COUNT(*) FROM orders WHERE amount = ANY (SELECT list_price FROM products);
+
+-- Windows over released rows, ROLLUP and CUBE with FILTER
+SELECT channel, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC, channel) AS r FROM orders GROUP BY channel ORDER BY r;
+SELECT month(order_date) AS m, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY month(order_date) ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS two FROM orders GROUP BY m ORDER BY m;
+SELECT channel, COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY channel NULLS LAST) AS d FROM orders GROUP BY channel;
+SELECT channel, n, first_value(channel) OVER (ORDER BY n DESC, channel) FROM (SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel);
+SELECT channel, quantity > 3 AS many, COUNT(*), SUM(COUNT(*)) OVER (PARTITION BY channel) FROM orders GROUP BY channel, many;
+SELECT channel, COUNT(*) FROM orders GROUP BY channel QUALIFY ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC, channel) <= 3;
+SELECT channel, quantity > 3 AS many, COUNT(*) FILTER (WHERE amount > 10), SUM(quantity) FILTER (WHERE coupon IS NULL) FROM orders GROUP BY ROLLUP (channel, many);
+SELECT channel, kind, COUNT(*) FROM orders JOIN events USING (user_id) GROUP BY CUBE (channel, kind) HAVING COUNT(*) > 20;
+SELECT channel, coupon, GROUPING(channel, coupon) AS g, COUNT(*) FROM orders GROUP BY GROUPING SETS ((channel), (coupon), ()) ORDER BY g, channel, coupon;
+SELECT year(order_date) AS y, month(order_date) AS m, COUNT(*) FROM orders WHERE order_date IS NOT NULL GROUP BY ROLLUP (y, m);
+
+-- DISTINCT, and counts of distinct values by group
+SELECT DISTINCT channel FROM orders ORDER BY channel NULLS FIRST;
+SELECT DISTINCT upper(trim(channel)) FROM orders;
+SELECT DISTINCT channel, quantity > 2 FROM orders;
+SELECT DISTINCT year(order_date) AS y FROM orders ORDER BY y;
+SELECT channel, COUNT(DISTINCT product_id), COUNT(DISTINCT coupon), COUNT(DISTINCT user_id) FROM orders GROUP BY channel;
+SELECT COUNT(DISTINCT channel), COUNT(DISTINCT lower(channel)), COUNT(DISTINCT trim(channel)), COUNT(DISTINCT quantity) FROM orders;
+SELECT status, COUNT(DISTINCT order_date) FILTER (WHERE amount > 20) FROM orders WHERE status IS NOT NULL GROUP BY status;
+SELECT COUNT(DISTINCT (channel, status)) FROM orders;
+SELECT COUNT(DISTINCT channel, coupon) FROM orders;
+SELECT COUNT(DISTINCT CASE WHEN amount > 100 THEN user_id END) FROM orders;
+SELECT COUNT(*) FROM (SELECT DISTINCT user_id, channel FROM orders);
+SELECT SUM(n) FROM (SELECT COUNT(DISTINCT user_id) AS n FROM orders GROUP BY channel);
+
+-- Dates at ends of months
+SELECT order_date + INTERVAL 1 MONTH AS d, COUNT(*) FROM orders GROUP BY d;
+SELECT order_date - INTERVAL 1 MONTH AS d, COUNT(*) FROM orders GROUP BY d;
+SELECT order_date + INTERVAL 1 YEAR AS d, COUNT(*) FROM orders WHERE day(order_date) = 29 AND month(order_date) = 2 GROUP BY d;
+SELECT last_day(order_date) AS d, COUNT(*) FROM orders GROUP BY d;
+SELECT date_trunc('week', order_date) AS w, COUNT(*) FROM orders GROUP BY w;
+SELECT date_trunc('quarter', ts) AS q, COUNT(*) FROM orders GROUP BY q ORDER BY q NULLS FIRST;
+SELECT date_diff('month', order_date, DATE '2025-03-31') AS m, COUNT(*) FROM orders GROUP BY m;
+SELECT date_diff('year', order_date, DATE '2025-01-01') AS y, date_diff('week', order_date, DATE '2025-01-01') AS w, COUNT(*) FROM orders GROUP BY y, w;
+SELECT AVG(date_diff('day', order_date, shipped_at)), AVG(date_diff('hour', ts, shipped_at)), AVG(date_diff('minute', ts, shipped_at)) FROM orders;
+SELECT AVG(EXTRACT(day FROM shipped_at - ts)), AVG(EXTRACT(hour FROM shipped_at - ts)), AVG(EXTRACT(month FROM shipped_at - ts)) FROM orders;
+SELECT EXTRACT(day FROM shipped_at - ts) AS days, COUNT(*) FROM orders GROUP BY days;
+SELECT EXTRACT(hour FROM b - a) AS hours, COUNT(*) FROM (SELECT user_id, MIN(ts) AS a, MAX(ts) AS b FROM events GROUP BY user_id) GROUP BY hours;
+SELECT AVG(day(gap)) FROM (SELECT user_id, shipped_at - ts AS gap FROM orders);
+SELECT week(order_date) AS w, isodow(order_date) AS i, dayofweek(order_date) AS d, COUNT(*) FROM orders GROUP BY ALL;
+SELECT weekofyear(order_date), yearweek(order_date), COUNT(*) FROM orders GROUP BY ALL;
+SELECT EXTRACT(isoyear FROM order_date) AS y, EXTRACT(doy FROM order_date) AS d, COUNT(*) FROM orders GROUP BY ALL;
+SELECT order_date - DATE '2025-01-31' AS n, COUNT(*) FROM orders GROUP BY n;
+SELECT AVG(order_date - DATE '2025-01-31') FROM orders;
+SELECT COUNT(*) FROM orders WHERE ts >= order_date AND ts < order_date + 1;
+SELECT COUNT(*) FROM orders WHERE ts::DATE = order_date OR CAST(ts AS TIME) = TIME '23:59:59';
+SELECT dayname(order_date), monthname(ts), COUNT(*) FROM orders GROUP BY ALL;
+SELECT strftime(ts, '%Y-%m-%d %H') AS h, COUNT(*) FROM orders GROUP BY h;
+SELECT time_bucket(INTERVAL 10 DAY, order_date) AS b, COUNT(*) FROM orders GROUP BY b;
+SELECT second(ts), minute(ts), COUNT(*) FROM events GROUP BY ALL;
+SELECT epoch(ts) // 86400 AS day, COUNT(*) FROM orders GROUP BY day;
+SELECT make_date(2025, month(order_date), 1) AS d, COUNT(*) FROM orders GROUP BY d;
+SELECT COUNT(*) FROM orders WHERE order_date BETWEEN SYMMETRIC '2025-02-28' AND '2024-12-31';
+
+-- Integers: division and remainder of negatives
+SELECT (quantity - 5) // 3 AS q, COUNT(*) FROM orders GROUP BY q;
+SELECT (quantity - 5) % 3 AS q, COUNT(*) FROM orders GROUP BY q;
+SELECT (quantity - 5) / 2 AS q, COUNT(*) FROM orders GROUP BY q;
+SELECT mod(quantity - 5, 4) AS q, COUNT(*) FROM orders GROUP BY q;
+SELECT quantity // NULLIF(quantity - 2, 0) AS q, COUNT(*) FROM orders GROUP BY q;
+SELECT SUM(quantity // 2), SUM(quantity % 2), SUM((quantity - 9) // 2), SUM((quantity - 9) % 4) FROM orders;
+SELECT AVG(-quantity), SUM(-amount), AVG(abs(quantity - 7)), SUM(sign(quantity - 3)) FROM orders;
+SELECT round(amount / 3) AS r, floor(-amount / 100) AS f, ceil(amount / 100) AS c, COUNT(*) FROM orders GROUP BY ALL;
+SELECT round(discount, 1) AS r, trunc(-discount) AS t, COUNT(*) FROM orders GROUP BY ALL;
+SELECT quantity::DOUBLE / 4 AS q, COUNT(*) FROM orders GROUP BY q;
+SELECT (amount * 0.1)::INTEGER AS i, COUNT(*) FROM orders GROUP BY i;
+SELECT CAST(amount AS DECIMAL(10, 1)) AS a, COUNT(*) FROM orders GROUP BY a;
+SELECT SUM(quantity * quantity), SUM(quantity - 1), AVG(quantity * 2.5), SUM(quantity ** 2) FROM orders;
+SELECT VAR_POP(quantity), VAR_SAMP(quantity), STDDEV_POP(quantity), STDDEV_SAMP(quantity) FROM orders;
+SELECT status, VAR_POP(amount), STDDEV(discount) FROM orders WHERE status IS NOT NULL GROUP BY status;
+SELECT SUM(quantity) / COUNT(*), SUM(quantity) // COUNT(*), SUM(quantity) % 7, COUNT(*) / 0 FROM orders;
+SELECT 7 // 2 * COUNT(*), -7 // 2, -7 % 3, 7 / 2 FROM orders;
+
+-- Texts
+SELECT length(coupon) AS n, COUNT(*) FROM orders GROUP BY n;
+SELECT lower(channel) AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT trim(channel) || '-' || coalesce(coupon, '') AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT channel || coupon AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT concat(channel, coupon) AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT concat_ws('/', channel, coupon, status) AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT left(channel, 2) AS l, right(channel, 2) AS r, COUNT(*) FROM orders GROUP BY ALL;
+SELECT left(channel, -1) AS l, right(channel, -1) AS r, COUNT(*) FROM orders GROUP BY ALL;
+SELECT substring(channel, 0, 2) AS a, substring(channel, -2, 1) AS b, substring(channel, 2) AS c, COUNT(*) FROM orders GROUP BY ALL;
+SELECT replace(channel, 'n', '') AS c, strpos(channel, 'n') AS p, COUNT(*) FROM orders GROUP BY ALL;
+SELECT split_part(channel, 'n', 1) AS a, split_part(channel, '', 1) AS b, COUNT(*) FROM orders GROUP BY ALL;
+SELECT lpad(channel, 4, '*') AS c, rpad(coupon, 3, '.') AS d, COUNT(*) FROM orders GROUP BY ALL;
+SELECT COUNT(*) FROM orders WHERE channel LIKE '%n_';
+SELECT COUNT(*) FROM orders WHERE channel LIKE 'a!_b%' ESCAPE '!';
+SELECT COUNT(*) FROM orders WHERE channel NOT LIKE '%';
+SELECT COUNT(*) FROM orders WHERE channel ILIKE 'ANNA%' AND NOT channel ~~ 'anna';
+SELECT COUNT(*) FROM orders WHERE channel > 'Anna' AND channel <= 'web';
+SELECT COUNT(*) FROM orders WHERE channel BETWEEN '' AND 'a';
+SELECT COUNT(*) FROM orders WHERE starts_with(channel, '') AND ends_with(channel, 'a') AND contains(channel, 'nn');
+SELECT regexp_extract(channel, '[a-z]+') AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT regexp_replace(channel, '[^a-zA-Z]', '', 'g') AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT COUNT(*) FROM orders WHERE regexp_full_match(channel, '\s*[Aa]nna\s*');
+SELECT TRY_CAST(coupon AS INTEGER) AS n, COUNT(*) FROM orders GROUP BY n;
+SELECT quantity::VARCHAR || 'x' AS q, COUNT(*) FROM orders GROUP BY q;
+SELECT amount::VARCHAR AS a, COUNT(*) FROM orders GROUP BY a;
+SELECT order_date::VARCHAR AS d, COUNT(*) FROM orders GROUP BY d;
+SELECT (quantity > 3)::VARCHAR AS b, (quantity > 3)::INTEGER AS i, COUNT(*) FROM orders GROUP BY ALL;
+SELECT md5(channel) AS m, COUNT(*) FROM orders GROUP BY m;
+
+-- LIMIT and OFFSET, names, shadows
+SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel ORDER BY n DESC LIMIT 3 OFFSET 1;
+SELECT channel, COUNT(DISTINCT user_id) AS n FROM orders GROUP BY channel ORDER BY n DESC, channel LIMIT 4;
+SELECT quantity, COUNT(*) AS n FROM orders GROUP BY quantity ORDER BY n LIMIT 3;
+SELECT channel, SUM(amount) AS s FROM orders GROUP BY channel ORDER BY s DESC NULLS LAST LIMIT 5;
+SELECT channel AS status, status AS channel, COUNT(*) FROM orders WHERE status = 'paid' GROUP BY ALL;
+SELECT upper(channel) AS channel, COUNT(*) FROM orders GROUP BY channel;
+SELECT upper(channel) AS channel, COUNT(*) FROM orders GROUP BY 1 HAVING COUNT(*) > 5;
+SELECT quantity + 1 AS quantity, COUNT(*) FROM orders WHERE quantity > 3 GROUP BY 1 ORDER BY quantity;
+SELECT -quantity AS quantity, COUNT(*) AS n FROM orders GROUP BY ALL ORDER BY quantity;
+SELECT "CHANNEL" AS "Channel", COUNT(*) AS "N of It" FROM "Orders" AS "O o" GROUP BY "O o"."channel" ORDER BY "N of It" DESC, 1;
+SELECT o.n FROM (SELECT COUNT(*) AS n FROM orders) o(n);
+SELECT x, COUNT(*) FROM (SELECT user_id, channel FROM orders) t(u, x) GROUP BY x;
+SELECT users.country, COUNT(*) FROM orders users JOIN events orders ON users.user_id = orders.user_id CROSS JOIN (SELECT 'DE' AS country) c WHERE orders.country = c.country GROUP BY users.channel;
+WITH orders AS (SELECT * FROM orders WHERE amount > 10) SELECT COUNT(*) FROM orders;
+WITH users AS (SELECT * FROM orders) SELECT channel, COUNT(*) FROM users GROUP BY channel;
+SELECT COUNT(*) n, channel c FROM orders GROUP BY c ORDER BY n DESC, c LIMIT 2;
+
+-- Answered first, and values of a unit's rows
+SELECT COUNT(*) FROM orders WHERE quantity > (SELECT AVG(quantity) FROM orders);
+SELECT channel, COUNT(*) FROM orders WHERE channel IN (SELECT channel FROM orders GROUP BY channel HAVING COUNT(*) > 20) GROUP BY channel;
+SELECT COUNT(*) FROM orders WHERE amount * 2 > (SELECT MAX(list_price) FROM products);
+WITH t AS (SELECT channel, AVG(quantity) AS a FROM orders GROUP BY channel) SELECT COUNT(*) FROM orders o JOIN t ON o.channel = t.channel WHERE o.quantity > t.a;
+WITH t AS (SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel) SELECT o.status, COUNT(*) FROM orders o LEFT JOIN t ON o.channel = t.channel WHERE t.n > 30 OR t.n IS NULL GROUP BY o.status;
+SELECT plan, COUNT(*) FROM users u WHERE (SELECT COUNT(*) FROM orders o WHERE o.user_id = u.user_id) >= 2 GROUP BY plan;
+SELECT plan, AVG((SELECT SUM(amount) FROM orders o WHERE o.user_id = u.user_id)) FROM users u GROUP BY plan;
+SELECT COUNT(*) FROM orders o WHERE amount = (SELECT MAX(amount) FROM orders i WHERE i.user_id = o.user_id);
+SELECT COUNT(*) FROM orders o WHERE (SELECT COUNT(*) FROM events e WHERE e.user_id = o.user_id AND e.ts < o.ts) > 1;
+SELECT status, COUNT(*) FROM orders o WHERE (SELECT SUM(qty) FROM order_items i WHERE i.order_id = o.order_id) IS NULL GROUP BY status;
+SELECT (SELECT COUNT(*) FROM users) AS users, (SELECT COUNT(*) FROM orders) AS orders, (SELECT COUNT(*) FROM users) * 1.0 / (SELECT COUNT(*) FROM orders) AS ratio;
+
+-- Windows within a unit
+SELECT n, COUNT(*) FROM (SELECT user_id, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY order_id) AS n FROM orders) GROUP BY n ORDER BY n;
+SELECT channel, COUNT(*) FROM (SELECT *, RANK() OVER (PARTITION BY user_id ORDER BY amount DESC NULLS LAST) AS r FROM orders) WHERE r = 1 GROUP BY channel;
+SELECT COUNT(*) FROM (SELECT user_id, amount - LAG(amount) OVER (PARTITION BY user_id ORDER BY order_id) AS d FROM orders) WHERE d > 0;
+SELECT a, b, COUNT(*) FROM (SELECT user_id, channel AS a, LEAD(channel) OVER (PARTITION BY user_id ORDER BY order_id) AS b FROM orders) GROUP BY a, b;
+SELECT f, COUNT(*) FROM (SELECT user_id, FIRST_VALUE(channel) OVER (PARTITION BY user_id ORDER BY order_id DESC) AS f FROM orders) GROUP BY f;
+SELECT COUNT(*) FROM (SELECT user_id, amount, MAX(amount) OVER (PARTITION BY user_id) AS most FROM orders) WHERE amount = most;
+SELECT n, COUNT(*) FROM (SELECT user_id, channel, COUNT(*) OVER (PARTITION BY user_id, channel) AS n FROM orders) GROUP BY n;
