@@ -8,11 +8,9 @@ nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Final
-
-import numpy as np
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import Sql, digits, join, sql
@@ -38,21 +36,24 @@ from dpsql.sql.rewrite.rows import PrivateRows
 _PARTS: Final = frozenset({"bounds choice", "rows", "groups"})
 _OF_VALUES: Final = frozenset({"value bounds", "lower", "upper"})
 _VERSION: Final = 1
+_ROW_PLACE: Final = f"{INTERNAL_PREFIX}row_place"
+_GROUP_PLACE: Final = f"{INTERNAL_PREFIX}group_place"
+_WEIGHT: Final = f"{INTERNAL_PREFIX}weight"
 _Weights = tuple[list[int], list[int]]  # by rows and by groups, each of shape (rungs + 1,) or (0,)
 
 
 def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -> Sql:
-    """Write the exact row of a choice: a row id, and the weight of pairs between each two rungs.
+    """Write the exact rows of a choice: a row id, places between rungs, and the weight there.
 
-    Those of rows first, then those of groups. All are 0 over no rows. Sensitivity: when one unit is
-    added, the weights of either grow by at most ``WHOLE_WEIGHT`` together, and none falls. Those of
-    shared values, between any two rungs, grow by as many whole weights as there are numbers between
-    these at most, and fall by as many as the lower one is. Checked by
-    ``tests/kinds/test_bounds_choice_kind.py``.
+    The places are those of rows, then those of groups. Places without pairs are left out.
+    Sensitivity: when one unit is added, the weights of either grow by at most ``WHOLE_WEIGHT``
+    together, and none falls. Those of shared values, between any two rungs, grow by as many whole
+    weights as there are numbers between these at most, and fall by as many as the lower one is.
+    Checked by ``tests/kinds/test_bounds_choice_kind.py``.
     """
     rows, derived = PrivateRows(plan, 0, dialect), dialect.derived
     shared = choice.rows is not None and choice.rows.shared
-    found, weight = rows.internal("found"), rows.internal("weight")
+    found, weight = rows.internal("found"), quoted(_WEIGHT)
     pair = join(", ", [rows.unit, *rows.keys])
     once = rows.internal("once")
     read, size = (once, sql("count(*)")) if shared else _sized(rows)
@@ -77,8 +78,8 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
     # Takes half the time of one window over all pairs.
     counted = sql("SELECT * FROM {} JOIN {} USING ({})", all_pairs, all_sizes, rows.unit)
     groups = column(rows.number, 1, MOST_ROWS, dialect=dialect)
-    of = ((found, choice.rows, "row_place"), (rows.number, choice.groups, "group_place"))
-    drawn = [(each, draw, rows.internal(part)) for each, draw, part in of if draw is not None]
+    of = ((found, choice.rows, _ROW_PLACE), (rows.number, choice.groups, _GROUP_PLACE))
+    drawn = [(each, draw, quoted(part)) for each, draw, part in of if draw is not None]
     places = join(", ", [place for _, _, place in drawn])
     weighted = sql(
         "SELECT {}, {} AS {} FROM {}",
@@ -115,18 +116,15 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
         places=places,
         weight=weight,
     )
-    total = column(weight, 0, WHOLE_WEIGHT * MOST_ROWS, dialect=dialect)
-    at = [
-        sql("{} = {}", place, digits(index))
-        for _, draw, place in drawn
-        for index in range(len(draw.rungs) + 1)
-    ]
-    sums = [
-        sql("{} AS {}", total.only_if(one).sum_over(1).narrowed().sql, quoted(column_name))
-        for one, column_name in zip(at, _columns(choice), strict=True)
-    ]
-    selected = join(", ", [sql("1 AS {}", rows.row_id), *sums])
-    return sql("WITH {} SELECT {} FROM {}", steps, selected, derived(by_place))
+    return sql(
+        "WITH {} SELECT {} AS {}, {}, {} FROM {}",
+        steps,
+        dialect.row_number(),
+        rows.row_id,
+        places,
+        weight,
+        derived(by_place),
+    )
 
 
 def _value(rows: PrivateRows, index: int) -> Sql:
@@ -153,8 +151,8 @@ def _named_first(rows: PrivateRows, choice: BoundsChoice, once: Sql, sizes: Sql)
     """
     dialect, derived, draw = rows.dialect, rows.dialect.derived, choice.rows
     assert draw is not None
-    named, found, place = rows.internal("named"), rows.internal("found"), rows.internal("row_place")
-    weight, at, row = rows.internal("weight"), rows.internal("at"), rows.internal("row")
+    named, found, place = rows.internal("named"), rows.internal("found"), quoted(_ROW_PLACE)
+    weight, at, row = quoted(_WEIGHT), rows.internal("at"), rows.internal("row")
     group, measures = [rows.unit, *rows.keys], rows.plan.block.values_alone
     ranked = (
         sql(
@@ -252,12 +250,6 @@ def _nowhere(draw: BoundDraw) -> Sql:
     return digits(len(draw.rungs) + 1)
 
 
-def _columns(choice: BoundsChoice) -> Iterator[str]:
-    for draw, of in ((choice.rows, "rows"), (choice.groups, "groups")):
-        for place in range(0 if draw is None else len(draw.rungs) + 1):
-            yield f"{INTERNAL_PREFIX}{of}{place}"
-
-
 def read_weights(source: PrivateSource, prepared: OpenBounds) -> _Weights:
     """Read the exact weights of pairs between rungs, in steps: by rows, and by groups.
 
@@ -265,11 +257,25 @@ def read_weights(source: PrivateSource, prepared: OpenBounds) -> _Weights:
     """
     if isinstance(prepared, PreparedValueBounds):
         return read_value_weights(source, prepared)
-    columns, draw = list(_columns(prepared.choice)), prepared.choice.rows
-    rows = source.over(Reads(prepared.tables)).exact(prepared.statement, (), columns)
-    weights = [int(np.asarray(rows.measures[name])[0]) for name in columns]
-    of_rows = 0 if draw is None else len(draw.rungs) + 1
-    return weights[:of_rows], weights[of_rows:]
+    columns = [place for place, _ in _places(prepared.choice)]
+    rows = source.over(Reads(prepared.tables)).exact(prepared.statement, (), [*columns, _WEIGHT])
+    return weights_by_place(prepared.choice, rows.measures)
+
+
+def weights_by_place(choice: BoundsChoice, rows: Mapping[str, Sequence[int]]) -> _Weights:
+    """Sum the weights of exact rows by the place of rows, and by that of groups."""
+    found = {}
+    for name, draw in _places(choice):
+        found[name] = weights = [0] * (len(draw.rungs) + 2)  # the last: nowhere
+        for place, weight in zip(rows[name], rows[_WEIGHT], strict=True):
+            weights[int(place)] += int(weight)
+        weights.pop()
+    return found.get(_ROW_PLACE, []), found.get(_GROUP_PLACE, [])
+
+
+def _places(choice: BoundsChoice) -> list[tuple[str, BoundDraw]]:
+    of = ((_ROW_PLACE, choice.rows), (_GROUP_PLACE, choice.groups))
+    return [(name, draw) for name, draw in of if draw is not None]
 
 
 def release_bounds(prepared: OpenBounds, weights: _Weights, source: EntropySource) -> FoundBounds:

@@ -31,7 +31,9 @@ def value_bounds_sql(
 ) -> Sql:
     """Write the exact rows of a choice: a row id, a place between rungs, and the weight there.
 
-    Places without weight are left out, and so are rows whose value is NULL or NaN. Sensitivity:
+    So many rungs are below the size of a value: places of values above 0 are that far above the
+    number of rungs, which is the place of 0, and those of values below 0 as far below it. Places
+    without weight are left out, and so are rows whose value is NULL or NaN. Sensitivity:
     when one unit is added, the weights grow by at most ``WHOLE_WEIGHT`` together, and none falls.
     Checked by ``tests/kinds/test_value_bounds_kind.py``.
     """
@@ -48,13 +50,26 @@ def value_bounds_sql(
         derived(rows.select([sql("{} AS {}", written, name)])),
         name=name,
     )
-    placed = sql(
-        "SELECT {}, {} AS {} FROM {} WHERE {}",
+    size = rows.internal("size")
+    sized = sql(
+        "SELECT {}, {name}, {} AS {} FROM {} WHERE {}",
         rows.unit,
-        _place(draw, name, dialect),
-        place,
+        _place_of_size(draw, sql("abs({})", name), dialect),
+        size,
         derived(doubles),
         _counts(given, name, dialect),
+        name=name,
+    )
+    middle = len(draw.sizes)
+    steps_away = column(size, 0, middle, dialect=dialect)
+    placed = sql(
+        "SELECT {}, CASE WHEN {} < {} THEN {} ELSE {} END AS {} FROM {}",
+        rows.unit,
+        *(name, dialect.double(0.0)),
+        (steps_away * -1 + middle).sql,
+        (steps_away + middle).sql,
+        place,
+        derived(sized),
     )
     by_pair = sql(
         "SELECT {pair}, count(*) AS {} FROM {} GROUP BY {pair}",
@@ -108,38 +123,18 @@ def _counts(given: RowValue, double: Sql, dialect: Dialect) -> Sql:
     return sql("{} AND NOT {}", some, dialect.is_nan(double))
 
 
-def _place(draw: ValueBounds, double: Sql, dialect: Dialect) -> Sql:
-    """Write the place of a value: so many rungs are below its size, from 0 in the middle.
+def _place_of_size(draw: ValueBounds, size: Sql, dialect: Dialect) -> Sql:
+    """Write how many rungs are below the size of a value: as few comparisons as halving takes."""
 
-    Places of values above 0 are above that of 0, which is the number of rungs.
-    """
-    sizes = draw.sizes
-    middle = len(sizes)
-
-    def above(first: int, last: int) -> Sql:
+    def place(first: int, last: int) -> Sql:
         if first == last:
-            return digits(middle + first)
+            return digits(first)
         half = (first + last) // 2
-        limit = dialect.double(sizes[half])
-        branches = above(first, half), above(half + 1, last)
-        return sql("CASE WHEN {} <= {} THEN {} ELSE {} END", double, limit, *branches)
+        limit = dialect.double(draw.sizes[half])
+        branches = place(first, half), place(half + 1, last)
+        return sql("CASE WHEN {} <= {} THEN {} ELSE {} END", size, limit, *branches)
 
-    def below(first: int, last: int) -> Sql:
-        if first == last:
-            return digits(middle - first)
-        half = (first + last) // 2
-        limit = dialect.double(-sizes[half])
-        branches = below(first, half), below(half + 1, last)
-        return sql("CASE WHEN {} >= {} THEN {} ELSE {} END", double, limit, *branches)
-
-    return sql(
-        "CASE WHEN {double} > {zero} THEN {} WHEN {double} < {zero} THEN {} ELSE {} END",
-        above(1, middle),
-        below(1, middle),
-        digits(middle),
-        double=double,
-        zero=dialect.double(0.0),
-    )
+    return place(0, len(draw.sizes))
 
 
 def read_value_weights(

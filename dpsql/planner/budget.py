@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from dpsql.planner.option import Option, attempted
 from dpsql.policy.parameters import Parameters
@@ -142,11 +142,11 @@ class QueryBudget:
 
     def whole(self) -> BudgetSplit:
         """Return the split for mechanisms that need no delta of their own."""
-        return self._split(1.0) if self.one_shot else self.halved()
+        return _split(self, 1.0) if self.one_shot else self.halved()
 
     def halved(self) -> BudgetSplit:
         """Return the split of a mechanism that spends delta of its own: usually half of it."""
-        return self._split(self.delta_for_conversion)
+        return _split(self, self.delta_for_conversion)
 
     def tightest(self, build: Callable[[BudgetSplit], Option]) -> Option:
         """Find the best of the options that the possible divisions of delta lead to.
@@ -155,17 +155,20 @@ class QueryBudget:
         all of it must fit.
         """
         usual, *others = SHARES if self.one_shot else (self.delta_for_conversion,)
-        best = build(self._split(usual))
+        best = build(_split(self, usual))
         for share in others:
-            option = attempted(best.mechanism, partial(build, self._split(share)))
+            option = attempted(best.mechanism, partial(build, _split(self, share)))
             best = min(best, option, key=lambda option: option.order)
         return best
 
-    def _split(self, share: float) -> BudgetSplit:
-        conversion, own = (self.delta, 0.0) if share == 1.0 else divided_delta(self.delta, share)
-        worth = gaussian_rho_from_epsilon if self.gaussian else rho_from_epsilon
-        spent = _in_units(PrivacyLoss(self.share * worth(self.epsilon, conversion), own))
-        return BudgetSplit(spent.rho, spent.delta, conversion, self.gaussian)
+
+@lru_cache(maxsize=4096)
+def _split(budget: QueryBudget, share: float) -> BudgetSplit:
+    """Split a budget: the same numbers are asked for by each candidate of a plan."""
+    conversion, own = (budget.delta, 0.0) if share == 1.0 else divided_delta(budget.delta, share)
+    worth = gaussian_rho_from_epsilon if budget.gaussian else rho_from_epsilon
+    spent = _in_units(PrivacyLoss(budget.share * worth(budget.epsilon, conversion), own))
+    return BudgetSplit(spent.rho, spent.delta, conversion, budget.gaussian)
 
 
 def _in_units(loss: PrivacyLoss) -> PrivacyLoss:

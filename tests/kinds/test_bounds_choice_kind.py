@@ -23,7 +23,12 @@ from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.core.sql import sql
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice
-from dpsql.kinds.bounds_choice import bounds_choice_sql, decode_bounds, encode_bounds
+from dpsql.kinds.bounds_choice import (
+    bounds_choice_sql,
+    decode_bounds,
+    encode_bounds,
+    weights_by_place,
+)
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import AUTO
 from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT, BoundsChoice, FoundBounds
@@ -85,8 +90,13 @@ def exact(
     plan: BlockPlan, rows: Sequence[Row], written: Callable[[BlockPlan], str] = statement
 ) -> list[int]:
     LAB.fill(rows)
-    ((_, *weights),) = LAB.rows(written(plan))
-    return [int(weight) for weight in weights]
+    choice, found = chosen(plan), LAB.rows(written(plan))
+    assert sorted(row[0] for row in found) == list(range(1, len(found) + 1))
+    drawn = {"row_place": choice.rows, "group_place": choice.groups}
+    names = [*(name for name, draw in drawn.items() if draw is not None), "weight"]
+    columns = zip(*found, strict=True) if found else ((),) * (len(names) + 1)
+    read = dict(zip([f"__dpsql_{name}" for name in names], list(columns)[1:], strict=True))
+    return [weight for part in weights_by_place(choice, read) for weight in part]
 
 
 def moves(

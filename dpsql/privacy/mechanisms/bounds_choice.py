@@ -28,6 +28,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from typing import ClassVar, Final
 
@@ -80,6 +81,7 @@ _FARTHER: Final = 2  # times a rung: the least that what others name besides is 
 _LEFT_PER_NOISE = 0.1  # units to cut, likewise: each lacks in many groups
 
 
+@lru_cache(maxsize=64)
 def ladder(most: int | None = None) -> tuple[int, ...]:
     """List the bounds that can be chosen: 1, 2, 3, 4, 6, 8, 11, ..., up to ``most``.
 

@@ -149,7 +149,7 @@ def correlated_tau(
     )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def calibrate_correlated(
     epsilon: float,
     delta: float,

@@ -305,7 +305,7 @@ def _one_shot_bound(mechanism: CorrelatedTopK, epsilon: float) -> BlockBound:
     return bound
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _one_shot(
     epsilon: float,
     sensitivity: int,

@@ -61,7 +61,7 @@ _HALVINGS = 20
 _LONGEST = 3.0  # of a step, in those of Gaussian DP: they are about 1.1
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def name_chances(price: PrivacyLoss) -> tuple[int, ...]:
     """List the best chances for a price, in parts of 2**-64: of 0 votes, 1, and so on to certainty.
 

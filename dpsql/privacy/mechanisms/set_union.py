@@ -377,7 +377,7 @@ def _lowest(
     return found.sigma, left(found.sigma)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _threshold(weighting: Weighting, noise: ScoreNoise, groups: int, delta: float) -> int:
     """Find the largest over t of w_t + quantile_t: both monotone, so whole ranges are ruled out."""
     norm = 1 if isinstance(noise, DiscreteLaplace) else 2

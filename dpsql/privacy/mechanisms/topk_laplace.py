@@ -52,7 +52,7 @@ def overtaking_delta(scale: float, items: int, t: int) -> float:
     return min(1.0, union, summed)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _difference_quantile(scale: float, probability: float) -> int:
     """Find the smallest t >= 0 with P[Z1 - Z2 > t] <= ``probability``."""
     guess = max(0, math.ceil(scale * -math.log(probability)))
@@ -265,7 +265,7 @@ def laplace_top_k(price: PrivacyLoss, *, groups: int, k_bar: int, floor: int) ->
     return LaplaceTopK(each, groups, k_bar, price.delta, floor)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _overtaking_quantile(scale: float, items: int, delta: float) -> int:
     guess = max(0, math.ceil(scale * math.log(items / delta)))
     return smallest(lambda t: t >= 0 and overtaking_delta(scale, items, t) <= delta, guess)

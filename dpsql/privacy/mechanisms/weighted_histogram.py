@@ -283,14 +283,14 @@ def _continuous_threshold(
     return crossing(delta_of, delta, least, _hiding(rest * (1 - 1e-9), sigma, weights))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def fresh_threshold(noise: TailedNoise, delta: float, weights: Weights) -> int:
     """Find the smallest threshold, above any floor, that hides fresh groups up to ``delta``."""
     guess = round(_hiding(delta, noise.sigma, weights))
     return smallest(lambda t: fresh_delta(noise, t, weights) <= delta, guess)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _one_shot_threshold(
     epsilon: float, delta: float, noise: DiscreteGaussian, weights: Weights, others: float
 ) -> int:
@@ -304,7 +304,7 @@ def _one_shot_threshold(
     )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _one_shot_sigma(epsilon: float, delta: float, weights: Weights) -> float:
     """Find the continuous noise, in steps, that allows the lowest threshold."""
     least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(weights.groups) * WEIGHT_STEPS)

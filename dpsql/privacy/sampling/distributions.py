@@ -322,6 +322,7 @@ def gaussian_sigma_for_rho(rho: float, l2_squared: float | Fraction) -> float:
     return checked_scale(max(sigma, MIN_SCALE), "sigma")
 
 
+@lru_cache(maxsize=4096)
 def laplace_scale_for_rho(rho: float, shift: float) -> float:
     """Find a scale b of ``DiscreteLaplace(b).rho(shift) <= rho``, least to a relative 1e-13.
 
