@@ -206,6 +206,10 @@ def _date_of_parts(year: exp.Expr, month: exp.Expr, day: exp.Expr) -> exp.Expr:
     return exp.DateFromParts(year=year, month=month, day=day)
 
 
+def _age_today(value: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="age", expressions=[exp.CurrentDate(), value])
+
+
 def _choice(test: exp.Expr, true: exp.Expr, false: exp.Expr) -> exp.Expr:
     return exp.If(this=test, true=true, false=false)
 
@@ -235,6 +239,7 @@ OTHER_WORDS: Final[Mapping[str, _Build]] = {
     "DATE": _of("DATE", one=_date, three=_date_of_parts),
     "TIMESTAMP": _of("TIMESTAMP", one=lambda value: exp.cast(value, exp.DType.TIMESTAMP)),
     "EOMONTH": _of("EOMONTH", one=_called(exp.LastDay)),
+    "AGE": _of("AGE", one=_age_today),
     "IFF": _of("IFF", three=_choice),
     "ISNULL": _of("ISNULL", one=_null_test, two=_filled),
     "NVL2": _of("NVL2", three=_choice_by_null),

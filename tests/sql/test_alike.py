@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import duckdb
 import pytest
+import sqlglot
+from helpers.columns import column_of
 from test_spellings import ELSEWHERE, FRAMES, compare, connections
 
 import dpsql
+from dpsql.core.schema import Table
+from dpsql.core.sql_types import SqlType
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.sql.expressions.alike import write_alike
+from dpsql.syntax.row_functions import PARTS
 
 __all__ = ["connections"]
 
@@ -26,7 +33,9 @@ DUCKDBS = (
     *("replace(c, 'e', '--')", "replace(s, '', 'x')", "split_part(c, 'e', 2)", "strpos(c, 'e')"),
     *("position('s' in s)", "instr(c, s)", "ends_with(c, 'n')", "suffix(c, 'e')", "md5(s)"),
     *("sha256(c)", "epoch(ts)", "date_part('epoch', d)", "extract(epoch FROM ts)", "isoyear(d)"),
-    *("make_date(2020 + k, 1 + k, 28)", "strftime(ts, '%Y-%m')"),
+    *("make_date(2020 + k, 1 + k, 28)", "strftime(ts, '%Y-%m')", "strftime('%Y-%m', ts)"),
+    "extract(year FROM age(DATE '2026-02-28', d))",
+    "date_part('year', age(d, DATE '2024-01-09'))",
     *("strftime(d, '%A, %-d. %B %y %%')", "strftime(ts, '%xT%T.%f %p')", "lpad(s, 5, '0')"),
     *("lpad(s, 1, '0')", "rpad(c, 6, 'xyz')", "rpad(c, 2, ' ')", "yearweek(d)"),
     *("time_bucket(INTERVAL '90 minutes', ts)", "time_bucket(INTERVAL 2 MONTH, d)"),
@@ -92,6 +101,19 @@ def test_what_is_written_otherwise_has_the_values_of_duckdb(
     assert {e: f for e, f in found.items() if f != "same"} == {}
 
 
+def test_the_years_of_an_age_are_those_of_duckdb() -> None:
+    """On all days around leap years, one another's birthdays included."""
+    (asked,) = sqlglot.parse_one("SELECT EXTRACT(YEAR FROM age(a, b))", read="duckdb").expressions
+    written = write_alike(asked, lambda _: SqlType.of("DATE")).sql("duckdb")
+    days = "(SELECT DATE '2019-12-25' + n::INT FROM range(1200) t(n)) {0}({0})"
+    differ = f"({written}) IS DISTINCT FROM EXTRACT(YEAR FROM age(a, b))"
+    pairs = f"{days.format('a')}, {days.format('b')}"
+    assert duckdb.sql(f"SELECT a, b FROM {pairs} WHERE {differ} LIMIT 3").fetchall() == []
+    assert duckdb.sql(f"SELECT DISTINCT {written} AS y FROM {pairs} ORDER BY y").fetchall() == [
+        (years,) for years in range(-3, 4)
+    ]
+
+
 @pytest.mark.parametrize("call", REFUSED)
 def test_what_means_something_else_is_refused(
     call: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
@@ -100,3 +122,16 @@ def test_what_means_something_else_is_refused(
         connections[0].sql(f"SELECT count(*) FROM visits WHERE ({call}) IS NOT NULL")
     assert "this construct" not in refused.value.reason
     assert refused.value.code in ("expression_not_allowed", "not_understood", "unknown_column")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_a_date_is_written_as_the_function_that_it_is(part: str) -> None:
+    (asked,) = sqlglot.parse_one(f"SELECT EXTRACT({part} FROM t)", read="duckdb").expressions
+    table = Table("r", (column_of("t", "TIMESTAMP"),))
+    written = DUCKDB.expression(asked.copy(), table).render(DUCKDB.renderer)
+    assert "EXTRACT" not in written.upper()
+    moments = (
+        "(SELECT TIMESTAMP '2019-12-25' + INTERVAL (n * 7919) MINUTE FROM range(500) r(n)) r(t)"
+    )
+    differ = f"{written} IS DISTINCT FROM EXTRACT({part} FROM t)"
+    assert duckdb.sql(f"SELECT t FROM {moments} WHERE {differ}").fetchall() == []

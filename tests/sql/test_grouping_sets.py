@@ -70,6 +70,25 @@ def test_order_and_limit_apply_to_all_sets_together(tmp_path: Path, no_noise: No
         assert con.sql(sql).fetchall() == plain(sql)
 
 
+@pytest.mark.parametrize(
+    "order",
+    [
+        "level DESC, CASE WHEN level = 0 THEN k END, rows",
+        "COUNT(*) * 2 DESC, COALESCE(k, -1), upper(s) NULLS FIRST",
+        "rows % 2, COALESCE(s, '') || k, k NULLS FIRST, s NULLS LAST, level",
+    ],
+)
+def test_order_may_compute_with_what_is_selected(
+    order: str, tmp_path: Path, no_noise: None
+) -> None:
+    sql = (
+        "SELECT k, s, GROUPING(k) + GROUPING(s) AS level, COUNT(*) AS rows FROM visits "
+        f"GROUP BY ROLLUP (k, s) ORDER BY {order}, 1, 2, 3"
+    )
+    with connect(tmp_path, max_groups_contributed=100, max_rows_contributed=100) as con:
+        assert con.sql(sql).fetchall() == plain(sql)
+
+
 def test_names_are_those_of_duckdb(tmp_path: Path) -> None:
     sql = "SELECT k, COUNT(*), SUM(n) AS total FROM visits GROUP BY ROLLUP (k)"
     with connect(tmp_path) as con:
@@ -129,6 +148,11 @@ def test_options_hold_for_every_set() -> None:
         ("SELECT uid, COUNT(*) FROM visits GROUP BY ROLLUP (uid)", "groups_by_unit"),
         ("SELECT k, s FROM visits GROUP BY CUBE (k)", "column_not_grouped"),
         ("SELECT k, COUNT(*) FROM visits GROUP BY ROLLUP (k) ORDER BY SUM(n)", "order_not_selected"),
+        *(
+            (f"SELECT k AS s, s AS k, COUNT(*) AS n FROM visits GROUP BY CUBE (k, s) ORDER BY {order}", "order_not_selected")
+            for order in ("n + 1", "SUM(n)", "SUM(n) + 1", "GROUPING(d) + 1", "n + (SELECT 1)", "lag(n) OVER () + 1", "x + n")
+        ),
+        ("SELECT k, COUNT(*) AS n, SUM(n) AS n FROM visits GROUP BY CUBE (k) ORDER BY n + 1", "order_not_selected"),
         (
             "SELECT COUNT(*) FROM visits GROUP BY CUBE (k, s, n, flag, d, c)",
             "too_many_grouping_sets",

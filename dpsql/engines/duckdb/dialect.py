@@ -17,8 +17,10 @@ from dpsql.core.wordlists import words
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT, one_spelling
 from dpsql.errors import QueryRefused
-from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.arguments import NodeArguments, extracted_part
+from dpsql.syntax.row_functions import PARTS
 from dpsql.syntax.row_nodes import is_row_node
+from dpsql.syntax.text import put
 
 _GENERATOR: Final = DuckDB()
 _COMPARED_AS_THEY_ARE: Final = frozenset(
@@ -40,6 +42,21 @@ _NULL_OF_NULL: Final = tuple(
 _NOT_TRIED: Final = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
 _FAILS_TO_CAST: Final = "BIGNUM"
 _CALL: Final = NodeArguments("this expressions")
+
+
+def _parts_called(tree: exp.Expr) -> exp.Expr:
+    """Write EXTRACT(hour FROM t) as hour(t): the function that all versions of DuckDB plan.
+
+    Uses up the tree.
+    """
+    for node in list(tree.find_all(exp.Extract)):
+        function = PARTS.get(extracted_part(node.this))
+        if function is None:
+            continue
+        call = function.nodes[0](this=node.expression)
+        tree = call if node is tree else tree
+        put(node, call)
+    return tree
 
 
 def _with_null_casts(node: exp.Expr, table: Table) -> exp.Expr:
@@ -102,7 +119,7 @@ class DuckDBDialect(Dialect):
     # -- errors on rows -----------------------------------------------------------------------
 
     def expression(self, tree: exp.Expr, table: Table) -> Sql:
-        """Write the tree as the parser read it, every name in quotes.
+        """Write the tree as the parser read it, every name in quotes, and parts of dates called.
 
         The generator leaves out arguments that it does not know: of nodes that have no others than
         those that an expression may have, all are written.
@@ -110,6 +127,7 @@ class DuckDBDialect(Dialect):
         for part in tree.walk():
             if not (is_row_node(part) or _is_try(part)):
                 raise _not_written()
+        tree = _parts_called(tree)
         generator = _GENERATOR.generator(
             comments=False, identify=True, unsupported_level=ErrorLevel.RAISE
         )

@@ -489,6 +489,13 @@ class Aggregates:
     def _not_numeric(self, call: AggregateCall) -> QueryRefused:
         column = next(call.function.find_all(exp.Column), None)
         found = None if column is None else self.table.column(column.name)
+        if found is not None and found.type.is_text and isinstance(call.function, EXTREMES):
+            return self._refusal(
+                f"{written_name(call.function)} of a text would show that of a single row",
+                "not_numeric",
+                column,
+                hint=f"Group by it, or ask for the usual one: {_LARGEST_GROUP}",
+            )
         if found is not None and isinstance(call.function.this.unnest(), exp.Column):
             reason = f"column {found.name} is of type {found.type} and cannot be summed"
             name = found.name if found.name.isidentifier() else quote(found.name)

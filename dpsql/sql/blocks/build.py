@@ -289,7 +289,9 @@ class _BlockBuilder:
         return condition
 
     def _collect_keys(self) -> None:
-        for expression in self._key_expressions():
+        expressions = self._key_expressions()
+        dividing = [each for each in expressions if each.find(exp.Column) is not None]
+        for expression in dividing or expressions:
             check_row_expression(expression, self.text)
             refuse_unlike(expression, self.relation.type_of, self.text)
             columns = list(expression.find_all(exp.Column))

@@ -33,6 +33,11 @@ Keys = tuple[exp.Expr, ...]
 _SHARED: Final = "copied into every set"
 _shared_numbers: Final = count()
 
+_UNSELECTED = (
+    *(exp.Column, exp.AggFunc, exp.Query, exp.Subquery, exp.Window, exp.Star),
+    *(exp.Grouping, exp.GroupingId),
+)
+"""What an ORDER BY term of a union of sets has no place for, unless it is selected."""
 _OUTER = ("order", "limit", "offset", "distinct", "with_")
 
 
@@ -42,7 +47,7 @@ def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> b
     ``relation`` is what its FROM clause means: as keys its columns go before select aliases.
 
     Raises ``QueryRefused`` for more than MAX_SETS sets, if they are too large together, or for an
-    ORDER BY term that is not in the select list.
+    ORDER BY term of what is not in the select list.
     """
     group = select.args.get("group")
     if group is None or not _has_sets(group):
@@ -82,7 +87,7 @@ def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> b
     sets = _sets_of_group(group, items, definitions)
     order = select.args.get("order")
     for term in order.expressions if order is not None else ():
-        _order_by_output(term, select, text)
+        _order_by_outputs(term, select, relation, text)
     keys = tuple(dict.fromkeys(key for keys in sets for key in keys))
     _mark_shared(select)
     parts = [_part(select, keys, kept) for kept in sets]
@@ -251,27 +256,54 @@ def _same(one: exp.Expr, other: exp.Expr) -> bool:
 # -- what stays outside ---------------------------------------------------------------------------
 
 
-def _order_by_output(term: exp.Ordered, select: exp.Select, text: str) -> None:
-    """Make an ORDER BY term an ordinal of the select list."""
+def _order_by_outputs(term: exp.Ordered, select: exp.Select, relation: Relation, text: str) -> None:
+    """Make an ORDER BY term an ordinal of the select list, or an expression of its columns."""
     node = term.this
     if isinstance(node, exp.Literal) and node.is_int:
         return
-    for position, item in enumerate(select.expressions, start=1):
-        by_name = (
-            isinstance(node, exp.Column)
-            and not node.table
-            and (fold(node.name) == fold(item.alias_or_name))
+    position = _output(node, select)
+    if position is not None:
+        node.replace(exp.Literal.number(position + 1))
+    elif isinstance(node, exp.Literal) or not _of_outputs(node, select, relation):
+        raise refusal(
+            text,
+            "with several grouping sets, ORDER BY is of columns of the select list",
+            "order_not_selected",
+            node,
+            hint="Add what it names to the select list, under names of their own.",
         )
-        if by_name or _same(node, item.unalias()):
-            node.replace(exp.Literal.number(position))
-            return
-    raise refusal(
-        text,
-        "with several grouping sets, ORDER BY names columns of the select list",
-        "order_not_selected",
-        node,
-        hint="Add the expression to the select list, or sort in an outer query.",
-    )
+
+
+def _output(node: exp.Expr, select: exp.Select) -> int | None:
+    """Return the place in the select list of a term that names it, or is written like it."""
+    name = fold(node.name) if isinstance(node, exp.Column) and not node.table else None
+    for position, item in enumerate(select.expressions):
+        if name == fold(item.alias_or_name) or _same(node, item.unalias()):
+            return position
+    return None
+
+
+def _of_outputs(node: exp.Expr, select: exp.Select, relation: Relation) -> bool:
+    """Write an expression of columns of the select list with their names, in place, top down.
+
+    False if something in it is none of them. Inside of an expression a column of the tables goes
+    before one of the select list.
+    """
+    if isinstance(node, _UNSELECTED):
+        return False
+    names = [fold(item.alias or output_name(item)) for item in select.expressions]
+    for child in list(node.iter_expressions()):
+        position = _output(child, select)
+        if position is None:
+            if not _of_outputs(child, select, relation):
+                return False
+            continue
+        item = select.expressions[position]
+        hidden = not _same(child, item.unalias()) and relation.matches("", child.name)
+        if hidden or names.count(names[position]) > 1:
+            return False
+        put(child, exp.column(item.alias or output_name(item), quoted=True))
+    return True
 
 
 def _become_union(select: exp.Select, parts: list[exp.Select]) -> None:

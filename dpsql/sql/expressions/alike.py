@@ -39,6 +39,7 @@ _DIGITS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _END: Final = Context(prec=15)
 _MOST_BUCKETS: Final = 1_000
 _MOST_NODES: Final = 8
+_TWO: Final = 2
 _ZONED: Final = SqlType.of("TIMESTAMP WITH TIME ZONE")
 _WALL: Final = SqlType.of("TIMESTAMP")
 _MOMENTS: Final = (SqlType.of("DATE"), _WALL, _ZONED)
@@ -107,7 +108,7 @@ def _part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     match node.expressions:
         case [exp.Literal() as part, moment] if (word := _word(part)) is not None:
             found = exp.Extract(this=exp.var(word), expression=moment)
-            return _epoch(found, type_of) or found
+            return _extracted_part(found, type_of) or found
     return None
 
 
@@ -367,10 +368,61 @@ def _digest(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return exp.SHA2(this=node.this) if _whole(node.args.get("length")) == 256 else None
 
 
-def _epoch(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write EXTRACT(epoch FROM t) as epoch(t)."""
-    is_epoch = extracted_part(node.this) == "epoch"
-    return exp.TimeToUnix(this=node.expression) if is_epoch else None
+def _extracted_part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write EXTRACT(epoch FROM t) as epoch(t), and the whole years of an age as a difference."""
+    part, of = extracted_part(node.this), node.expression
+    if part == "epoch":
+        return exp.TimeToUnix(this=of)
+    if part == "year" and isinstance(of, exp.Anonymous) and fold(of.name) == "age":
+        return _years(of.expressions, type_of)
+    return None
+
+
+def _years(of: list[exp.Expr], type_of: TypeHere) -> exp.Expr | None:
+    """Write the whole years from one date to another, which are negative if it comes first."""
+    if len(of) != _TWO or not all(_is_date(each, type_of) for each in of):
+        return None
+    later, earlier = of
+    between = [
+        exp.If(
+            this=exp.GTE(this=later.copy(), expression=earlier.copy()),
+            true=_birthdays(later, earlier),
+        ),
+        exp.If(
+            this=exp.LT(this=later.copy(), expression=earlier.copy()),
+            true=exp.Neg(this=exp.Paren(this=_birthdays(earlier, later))),
+        ),
+    ]
+    return exp.Case(ifs=between)
+
+
+def _birthdays(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
+    """Write the years from a date to a later one: one less before the day of the year it was."""
+    days = [
+        exp.Add(
+            this=exp.Mul(this=exp.Month(this=day.copy()), expression=exp.Literal.number(100)),
+            expression=exp.Day(this=day.copy()),
+        )
+        for day in (later, earlier)
+    ]
+    before = exp.If(this=exp.LT(this=days[0], expression=days[1]), true=exp.Literal.number(1))
+    years = exp.Sub(this=exp.Year(this=later.copy()), expression=exp.Year(this=earlier.copy()))
+    return exp.Sub(this=years, expression=exp.Case(ifs=[before], default=exp.Literal.number(0)))
+
+
+def _is_date(node: exp.Expr, type_of: TypeHere) -> bool:
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        return type_of(node) == _MOMENTS[0]
+    return isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE
+
+
+def _format_last(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write strftime('%Y', t) with its format behind, as DuckDB takes both."""
+    text, moment = node.this, node.args["format"]
+    if _text(text) is None or not isinstance(moment, exp.Expr) or _text(moment) is not None:
+        return None
+    return exp.TimeToStr(this=moment, format=text) if _given(node, "this", "format") else None
 
 
 def _padded(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -484,5 +536,6 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.RegexpExtract: _extracted,
     exp.RegexpReplace: _substituted,
     exp.SHA2: _digest,
-    exp.Extract: _epoch,
+    exp.Extract: _extracted_part,
+    exp.TimeToStr: _format_last,
 }
