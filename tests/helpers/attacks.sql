@@ -537,7 +537,7 @@ constant_key: select 1, count(*) from visits group by 1
 groups_by_unit: select 1, uid, count(*) from visits group by 1, uid
 answers: select avg(extract(year from age(d))) from visits where date_part('year', age(current_date, d)) < 9
 expression_not_allowed: select count(*) from visits where extract(month from age(d)) = 1
-answers: select k, s, grouping(k) as g, count(*) as n from visits group by rollup (k, s) order by g, case when g = 0 then k end, n + 1
+answers: select k, s, grouping(k) as g, count(*) as total from visits group by rollup (k, s) order by g, case when g = 0 then k end, total + 1
 bad_option: select with differential_privacy options(epsilon = sqrt(2)) count(*) from visits
 option_twice: select with differential_privacy options(epsilon = 1, epsilon = 2) count(*) from visits
 options_not_private: select with differential_privacy n from (select count(*) n from visits)
