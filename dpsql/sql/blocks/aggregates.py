@@ -133,7 +133,7 @@ class Aggregates:
         self.found: list[Aggregate] = []
 
     def add(self, node: exp.Expr) -> exp.Expr:
-        """Return what an aggregate is in the tail; it is read, and noted if it is new."""
+        """Read an aggregate, and return its expression in the tail."""
         text = output_name(node)
         moment = as_numbers(node, self.table, self.text)
         call = replace(read_call(node, self.text), of_moments=moment is not None)

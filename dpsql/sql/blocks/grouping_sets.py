@@ -275,7 +275,7 @@ def _order_by_outputs(term: exp.Ordered, select: exp.Select, relation: Relation,
 
 
 def _output(node: exp.Expr, select: exp.Select) -> int | None:
-    """Return the place in the select list of a term that names it, or is written like it."""
+    """Return the place of a term in the select list, by name or by form."""
     name = fold(node.name) if isinstance(node, exp.Column) and not node.table else None
     for position, item in enumerate(select.expressions):
         if name == fold(item.alias_or_name) or _same(node, item.unalias()):

@@ -379,7 +379,7 @@ def _extracted_part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
 
 def _years(of: list[exp.Expr], type_of: TypeHere) -> exp.Expr | None:
-    """Write the whole years from one date to another, which are negative if it comes first."""
+    """Write the number of whole years between two dates, with a sign."""
     if len(of) != _TWO or not all(_is_date(each, type_of) for each in of):
         return None
     later, earlier = of
@@ -397,7 +397,7 @@ def _years(of: list[exp.Expr], type_of: TypeHere) -> exp.Expr | None:
 
 
 def _birthdays(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
-    """Write the years from a date to a later one: one less before the day of the year it was."""
+    """Write the number of birthdays from a date to a later date."""
     days = [
         exp.Add(
             this=exp.Mul(this=exp.Month(this=day.copy()), expression=exp.Literal.number(100)),

@@ -34,7 +34,7 @@ _CUT = (exp.DateTrunc, exp.TimestampTrunc)
 
 
 def moment_type(node: exp.Expr, table: Table) -> SqlType | None:
-    """Return DATE, TIMESTAMP or that with a zone for an expression that is one; None for others.
+    """Return the type of a date or timestamp; None for other expressions.
 
     Told by its form. What engines disagree on is called a TIMESTAMP, as a DATE can be read as one.
     """
