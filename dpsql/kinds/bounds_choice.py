@@ -8,7 +8,7 @@ nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Final
 
@@ -262,7 +262,7 @@ def read_weights(source: PrivateSource, prepared: OpenBounds) -> _Weights:
     return weights_by_place(prepared.choice, rows.measures)
 
 
-def weights_by_place(choice: BoundsChoice, rows: Mapping[str, Sequence[int]]) -> _Weights:
+def weights_by_place(choice: BoundsChoice, rows: Mapping[str, Iterable[int]]) -> _Weights:
     """Sum the weights of exact rows by the place of rows, and by that of groups."""
     found = {}
     for name, draw in _places(choice):
