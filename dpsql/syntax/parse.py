@@ -254,7 +254,7 @@ def _refuse_large(nodes: Sequence[exp.Expr], text: str) -> None:
         plain = isinstance(node, _LONG_LISTS) and not row
         long = not plain and any(len(v) > MAX_SIDE_BY_SIDE for v in lists)
         if long or selects > MAX_SELECTS or aggregates > MAX_AGGREGATES:
-            raise _too_large(place_of(text, node) if long and node is not nodes[0] else None)
+            raise too_large(place_of(text, node) if long and node is not nodes[0] else None)
 
 
 def _refuse_without_columns(nodes: Sequence[exp.Expr], text: str) -> None:
@@ -316,7 +316,8 @@ def number_too_long(text: str, node: exp.Expr) -> QueryRefused:
     )
 
 
-def _too_large(place: Place | None = None) -> QueryRefused:
+def too_large(place: Place | None = None) -> QueryRefused:
+    """Build the error for a query with too many parts."""
     return QueryRefused(
         "the query has too many parts",
         code="query_too_large",
@@ -372,7 +373,7 @@ def _parse_all(text: str) -> list[exp.Expr | None]:
         tokens = _DIALECT.tokenize(text)
         words = sum(token.token_type not in _PLAIN_TOKENS for token in tokens)
         if len(tokens) > MAX_TOKENS or words > MAX_WORDS or _pivoted(tokens) > MAX_SIDE_BY_SIDE:
-            raise _too_large()
+            raise too_large()
         return [_placed(tree) for tree in _DIALECT.parser().parse(tokens, text)]
     except ParseError as error:
         raise _syntax_error(text, error) from None

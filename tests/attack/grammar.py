@@ -502,6 +502,11 @@ class Grammar:
             )
             text = f"{name}({self._numeric()}{fraction}{bounds})"
             self._note(f"aggregate {name}")
+        elif draw < 0.97:
+            name = rng.choice(("corr", "covar_pop", "regr_slope", "regr_syy", "quantile_cont"))
+            self._note(f"aggregate {name} of several")
+            second = "[0, 0.5]" if name == "quantile_cont" else self._numeric()
+            text = f"{name}({self._numeric()}, {second})"
         else:
             name = rng.choice(self._aggregates)
             self._note(f"aggregate {name}")

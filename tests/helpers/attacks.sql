@@ -141,7 +141,11 @@ bad_bounds: select max(ts, contribution_bounds_per_row => (date '2030-01-01', da
 not_numeric: select sum(d) from visits
 no_noise_known: select dp_interval_low(max(d)) from visits
 answers: select max(date_diff('day', date '2020-01-01', d), contribution_bounds_per_row => (0, 3650)) from visits
-aggregate_not_supported: select corr(x, n) from visits
+answers: select corr(x, n), regr_slope(x, n) filter (where flag), covar_samp(n, x) from visits
+answers: select k, quantile_cont(x, [0.25, 0.5]) from visits group by k
+aggregate_not_supported: select corr(x, n, contribution_bounds_per_row => (0, 9)) from visits
+not_numeric: select corr(x, s) from visits
+bad_fraction: select quantile_cont(x, [0.25, n]) from visits
 aggregate_not_supported: select bool_and(flag) from visits
 aggregate_not_supported: select max(distinct x) from visits
 aggregate_not_supported: select any_value(s) from visits

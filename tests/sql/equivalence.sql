@@ -127,6 +127,9 @@ SELECT c, count(DISTINCT s), sum(n) FROM visits WHERE c IS NOT NULL GROUP BY c O
 SELECT count(DISTINCT x) FROM visits WHERE x IS NULL
 SELECT var_pop(n), var_samp(n), variance(n), stddev_pop(n), stddev_samp(n), stddev(n) FROM visits
 SELECT k, var_pop(x), stddev(x), avg(x), stddev_pop(n) FROM visits GROUP BY k ORDER BY k
+SELECT corr(x, n) AS c, covar_pop(x, n) AS p, covar_samp(n, x) AS s, regr_r2(x, n) AS r FROM visits
+SELECT k, regr_slope(x, n) AS b, regr_intercept(x, n) AS a, regr_count(x, n) AS c FROM visits GROUP BY k ORDER BY k
+SELECT k, regr_avgx(x, n), regr_avgy(x, n), regr_sxx(x, n), regr_syy(x, n), regr_sxy(x, n) FILTER (WHERE flag) AS f FROM visits GROUP BY k ORDER BY k
 SELECT k, var_samp(n) FILTER (WHERE flag) AS v, stddev(amount) FROM visits GROUP BY k ORDER BY k
 SELECT c, stddev(big), variance(n * 2) FROM visits WHERE c IS NOT NULL GROUP BY c ORDER BY c
 SELECT k FROM visits GROUP BY k HAVING stddev(n) > 6.3 ORDER BY k

@@ -114,6 +114,8 @@ MEASURES = (
     "count(DISTINCT x) FILTER (WHERE i > 0)",
     "count(DISTINCT j, contribution_bounds_per_group => (0, 1))",
     "var_pop(x)",
+    "covar_pop(x, i)",
+    "corr(x, i) FILTER (WHERE a > 0)",
     "stddev(i) FILTER (WHERE a > 0)",
     "count(*, contribution_bounds_per_group => (0, 2))",
     "count(i, contribution_bounds_per_group => (0, 1)) FILTER (WHERE a > 0)",

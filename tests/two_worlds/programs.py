@@ -155,7 +155,7 @@ class Drawing:
         rng = self._rng
         aggregate = rng.choice(
             ("count(*)", "count(*)", "count(DISTINCT uid)", "count(DISTINCT uid)", "sum(i32)", "avg(f64)", "sum(f64)",
-             "count(s)", "median(i32)", "stddev(i32)", "count(DISTINCT i32)", "sum(i32) FILTER (WHERE i32 > 3)",
+             "count(s)", "median(i32)", "stddev(i32)", "corr(i32, i32 + 1)", "count(DISTINCT i32)", "sum(i32) FILTER (WHERE i32 > 3)",
              "sum(f64 / i32)")
         )  # fmt: skip
         key = rng.choice(("s", "s", "i32 % 4", "d", "upper(s)", "f64 > 2", "s, i32 % 2"))

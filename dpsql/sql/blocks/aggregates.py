@@ -24,6 +24,7 @@ from dpsql.ir.measures import (
 )
 from dpsql.ir.query import UnboundedValue
 from dpsql.policy.parameters import USUAL_VALUES
+from dpsql.sql.blocks.formulas import PAIR_FORMULAS
 from dpsql.sql.blocks.moments import AVERAGES, as_numbers
 from dpsql.sql.blocks.quantiles import (
     EXTREMES,
@@ -52,7 +53,7 @@ from dpsql.sql.lineage.relation import Identity, Relation
 from dpsql.syntax.arguments import branches
 from dpsql.syntax.dialect import MAX_ERROR, PER_GROUP, PER_ROW
 from dpsql.syntax.options import AskedOptions
-from dpsql.syntax.parse import place_of
+from dpsql.syntax.parse import MAX_AGGREGATES, place_of, too_large
 from dpsql.syntax.text import display, output_name, written_name
 
 _COMPOSED = {node: kind for kind in AggregateKind if kind.composed for node in kind.value.nodes}
@@ -62,13 +63,12 @@ _FARTHEST = 2.0**40
 """Ranges that reach farther say nothing of where values are, as that of a count: 0 to 2**53."""
 _AVAILABLE = (
     "Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VARIANCE and STDDEV (of a population "
-    "or of a sample), MEDIAN, QUANTILE, MIN and MAX, each with FILTER."
+    "or of a sample), CORR, COVAR_POP, REGR_SLOPE and their like, MEDIAN, QUANTILE, MIN and MAX, "
+    "each with FILTER."
 )
 
 _OF_ONE_ROW = (exp.ArgMax, exp.ArgMin, exp.AnyValue, exp.First, exp.Last)
 _LARGEST_GROUP = "SELECT x, COUNT(*) AS n FROM t GROUP BY x ORDER BY n DESC LIMIT 1."
-_COVARIANCE = "(AVG(x * y) - AVG(x) * AVG(y))"
-_TOGETHER = "Put it together from what is released of the rows that have both:"
 _INSTEAD: Final[Mapping[type[exp.AggFunc], str]] = {
     **dict.fromkeys(
         (exp.ArgMax, exp.ArgMin),
@@ -85,14 +85,11 @@ _INSTEAD: Final[Mapping[type[exp.AggFunc], str]] = {
         f"Group by the value, or ask for the usual one: {_LARGEST_GROUP}",
     ),
     exp.Mode: f"Ask for the largest group: {_LARGEST_GROUP}",
-    exp.Corr: f"{_TOGETHER} {_COVARIANCE} / (STDDEV_POP(x) * STDDEV_POP(y)).",
     **dict.fromkeys(
-        (exp.CovarPop, exp.CovarSamp),
-        f"{_TOGETHER} {_COVARIANCE[1:-1]}.",
-    ),
-    **dict.fromkeys(
-        (exp.RegrSlope, exp.RegrIntercept, exp.RegrR2),
-        f"{_TOGETHER} the slope is {_COVARIANCE} / VAR_POP(x).",
+        PAIR_FORMULAS,
+        "Write it of two values of a row, without bounds, DISTINCT and ORDER BY, as CORR(y, x) "
+        "FILTER (WHERE x > 0); or put it together from what has bounds of its own: the covariance "
+        "is AVG(x * y) - AVG(x) * AVG(y).",
     ),
     **dict.fromkeys(
         (exp.ArrayAgg, exp.GroupConcat),
@@ -147,8 +144,14 @@ class Aggregates:
             index = self.found.index(aggregate)
             self.found[index] = _tighter(self.found[index], aggregate)
             return index
+        if len(self.found) >= MAX_AGGREGATES:  # one that is written can be a formula of several
+            raise too_large(place_of(self.text, call.function))
         self.found.append(aggregate)
         return len(self.found) - 1
+
+    def range_of(self, value: exp.Expr) -> Range | None:
+        """Return the bounds of a value of a row, by what is declared."""
+        return range_of(value, self.policy)
 
     def _aggregate(self, call: AggregateCall, text: str) -> Aggregate:
         if isinstance(call.function, QUANTILES):
@@ -471,7 +474,8 @@ class Aggregates:
         return self._refusal(
             f"{name} reveals the value of a single row"
             if isinstance(function, _OF_ONE_ROW)
-            else f"the aggregate {name} is not available",
+            else f"the aggregate {name} is not available"
+            + " in this form" * (type(function) in PAIR_FORMULAS),
             "aggregate_not_supported",
             function,
             hint=_INSTEAD.get(type(function), _AVAILABLE),

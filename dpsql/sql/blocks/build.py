@@ -23,6 +23,7 @@ from dpsql.policy.parameters import Automatic, Parameters
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.sql.blocks.aggregates import AGGREGATE_NAMES, Aggregates
 from dpsql.sql.blocks.aliases import Aliases
+from dpsql.sql.blocks.formulas import formula_of
 from dpsql.sql.blocks.time_bounds import STEP_NUMBER
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.comparisons import refuse_unlike
@@ -467,6 +468,11 @@ class _BlockBuilder:
             put(node, generated_column(f"{INTERNAL_PREFIX}k{key}"))
             return
         if is_aggregate(node):
+            formula = formula_of(node, self.aggregates.range_of)
+            if formula is not None:
+                put(node, formula)
+                self._replace(formula)
+                return
             put(node, self.aggregates.add(node))
             return
         if isinstance(node, exp.Column) and not self._is_output_alias(node):

@@ -1,0 +1,217 @@
+"""Aggregates over private rows that are formulas of simpler ones.
+
+    CORR(y, x)                     of averages of x, y and their product, and of variances
+    QUANTILE_CONT(x, [0.25, 0.5])  [QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.5)]
+
+The simpler ones are released, each bounded and with noise as if it were written alone, and a
+formula is post-processing: it needs no argument of its own, and costs what its parts cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.sql.expressions.call import WRAPPERS
+from dpsql.sql.expressions.ranges import Range
+from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.dialect import BoundedAggregate
+
+_RangeOf = Callable[[exp.Expr], Range | None]
+_MAX_QUANTILES = 100
+_EXACT = 2.0**31  # whole numbers up to it are subtracted as they are on every engine
+_PAIR: Final = NodeArguments("this expression")
+_LISTS: Final[Mapping[type[exp.Expr], tuple[str, NodeArguments]]] = {
+    **dict.fromkeys(
+        (exp.Quantile, exp.ApproxQuantile), ("quantile", NodeArguments("this quantile"))
+    ),
+    **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), ("expression", _PAIR)),
+}
+_ARRAY: Final = NodeArguments("expressions value_constructor? bracket_notation?")
+
+
+def formula_of(node: exp.Expr, range_of: _RangeOf) -> exp.Expr | None:
+    """Return the formula of an aggregate, over simpler aggregates; None for any other aggregate.
+
+    ``range_of`` finds the bounds of a value of a row, by what is declared.
+    """
+    function = node
+    while isinstance(function, WRAPPERS):
+        function = function.this
+    found = _listed(node, function)
+    if found is not None:
+        return found
+    formula = PAIR_FORMULAS.get(type(function))
+    bounded = node.find(BoundedAggregate) is not None  # bounds of one value are none of a pair
+    ordered = node.find(exp.WithinGroup, exp.Order, exp.Distinct) is not None
+    if formula is None or bounded or ordered or not _PAIR.hold(function):
+        return None
+    where = node.expression if isinstance(node, exp.Filter) else None
+    return exp.Paren(this=formula(_Pairs(function, where, range_of)))
+
+
+# -- several quantiles ------------------------------------------------------------------------
+
+
+def _listed(node: exp.Expr, function: exp.Expr) -> exp.Expr | None:
+    """Write one quantile for each of a list of fractions."""
+    if isinstance(function, exp.ApproxQuantiles):
+        name, fractions = "quantile", _equal_parts(function)
+        single: exp.Expr = exp.ApproxQuantile(this=function.this.copy())
+        single.meta.update(function.meta)
+    elif type(function) in _LISTS:
+        name, known = _LISTS[type(function)]
+        within = isinstance(function.parent, exp.WithinGroup) and function.args.get(name) is None
+        name = "this" if within else name
+        array = function.args.get(name)
+        if not isinstance(array, exp.Array) or not _ARRAY.hold(array) or not known.hold(function):
+            return None
+        fractions, single = array.expressions, function
+    else:
+        return None
+    nested = any(isinstance(fraction, exp.Array) for fraction in fractions)
+    if nested or not 1 <= len(fractions) <= _MAX_QUANTILES:
+        return None
+    each = []
+    for fraction in fractions:
+        quantile = single.copy()
+        quantile.set(name, fraction.copy())
+        each.append(_wrapped(node, quantile))
+    return exp.Array(expressions=each)
+
+
+def _equal_parts(function: exp.ApproxQuantiles) -> list[exp.Expr]:
+    """Return the fractions that divide rows in equal parts, from 0 to 1; none if inexact."""
+    parts = function.expression
+    if not _PAIR.hold(function) or not (isinstance(parts, exp.Literal) and parts.is_int):
+        return []
+    number = int(parts.this) if len(parts.this) <= len(str(_MAX_QUANTILES)) else 0
+    if not 1 <= number < _MAX_QUANTILES or 10**6 % number:
+        return []
+    return [exp.Literal.number(str(Decimal(place) / number)) for place in range(number + 1)]
+
+
+def _wrapped(node: exp.Expr, function: exp.Expr) -> exp.Expr:
+    """Put another function into the wrappers of an aggregate."""
+    if not isinstance(node, WRAPPERS):
+        return function
+    wrapper = node.copy()
+    innermost = wrapper
+    while isinstance(innermost.this, WRAPPERS):
+        innermost = innermost.this
+    innermost.set("this", function)
+    return wrapper
+
+
+# -- pairs of values --------------------------------------------------------------------------
+
+
+class _Pairs:
+    """The pairs (y, x) of the rows that have both, and the aggregates of them."""
+
+    def __init__(self, function: exp.Expr, where: exp.Expr | None, range_of: _RangeOf) -> None:
+        self._where = where
+        y, x = function.this, function.expression
+        self.y, self.x = _beside(y, x), _beside(x, y)
+        self._middles = _middle(range_of(y)), _middle(range_of(x))
+        moved_y, moved_x = map(_moved, (y, x), self._middles)
+        self._product = exp.Mul(this=moved_y, expression=moved_x)
+
+    def average(self, value: exp.Expr) -> exp.Expr:
+        return self._of(exp.Avg, value)
+
+    def variance(self, value: exp.Expr) -> exp.Expr:
+        return self._of(exp.VariancePop, value)
+
+    def count(self) -> exp.Expr:
+        return self._of(exp.Count, self._product)
+
+    def covariance(self) -> exp.Expr:
+        """Average products of distances from the middles of the bounds, which are small."""
+        y, x = map(_moved, map(self.average, (self.y, self.x)), self._middles)
+        return exp.paren(self.average(self._product) - exp.paren(y * x))
+
+    def correlation(self) -> exp.Expr:
+        deviations = (
+            exp.func("sqrt", self.variance(self.y)),
+            exp.func("sqrt", self.variance(self.x)),
+        )
+        return _between(_ratio(self.covariance(), exp.paren(deviations[0] * deviations[1])), -1)
+
+    def slope(self) -> exp.Expr:
+        return _ratio(self.covariance(), self.variance(self.x))
+
+    def _of(self, kind: type[exp.Expr], value: exp.Expr) -> exp.Expr:
+        function = kind(this=value.copy())
+        if self._where is None:
+            return function
+        return exp.Filter(this=function, expression=self._where.copy())
+
+
+def _beside(value: exp.Expr, other: exp.Expr) -> exp.Expr:
+    """Return a value where another is not NULL."""
+    missing = exp.Is(this=_moved(other, 0), expression=exp.null())
+    return exp.Case(ifs=[exp.If(this=exp.Not(this=missing), true=value.copy())])
+
+
+def _middle(bounds: Range | None) -> int:
+    middle = 0.0 if bounds is None else (bounds[0] + bounds[1]) / 2
+    return round(middle) if abs(middle) < _EXACT else 0
+
+
+def _moved(value: exp.Expr, middle: int) -> exp.Expr:
+    """Return the distance of a value from a constant."""
+    value = value.copy() if isinstance(value, exp.Column) else exp.paren(value)
+    if not middle:
+        return value
+    constant = exp.Literal.number(abs(middle))
+    operator = exp.Sub if middle > 0 else exp.Add
+    return exp.Paren(this=operator(this=value, expression=constant))
+
+
+def _ratio(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
+    nonzero = exp.Nullif(this=divisor, expression=exp.Literal.number(0))
+    return exp.Paren(this=exp.Div(this=dividend, expression=nonzero))
+
+
+def _between(value: exp.Expr, lowest: int) -> exp.Expr:
+    """Keep a value between a number and 1; NULL, which LEAST would pass over, stays NULL."""
+    case = exp.case().when(value > 1, "1.0").when(value.copy() < lowest, f"{lowest}.0")
+    return case.else_(value.copy())
+
+
+def _sample(pairs: _Pairs) -> exp.Expr:
+    """Compute the covariance of a sample; NULL of one pair."""
+    more = pairs.count() - 1
+    return exp.case().when(
+        pairs.count() > 1, pairs.covariance() * _ratio(pairs.count(), exp.paren(more))
+    )
+
+
+def _intercept(pairs: _Pairs) -> exp.Expr:
+    return pairs.average(pairs.y) - exp.paren(pairs.slope() * pairs.average(pairs.x))
+
+
+def _explained(pairs: _Pairs) -> exp.Expr:
+    correlation = pairs.correlation()
+    return exp.paren(correlation) * exp.paren(correlation.copy())
+
+
+PAIR_FORMULAS: Final[Mapping[type[exp.AggFunc], Callable[[_Pairs], exp.Expr]]] = {
+    exp.Corr: _Pairs.correlation,
+    exp.CovarPop: _Pairs.covariance,
+    exp.CovarSamp: _sample,
+    exp.RegrSlope: _Pairs.slope,
+    exp.RegrIntercept: _intercept,
+    exp.RegrR2: _explained,
+    exp.RegrCount: _Pairs.count,
+    exp.RegrAvgy: lambda pairs: pairs.average(pairs.y),
+    exp.RegrAvgx: lambda pairs: pairs.average(pairs.x),
+    exp.RegrSyy: lambda pairs: pairs.count() * pairs.variance(pairs.y),
+    exp.RegrSxx: lambda pairs: pairs.count() * pairs.variance(pairs.x),
+    exp.RegrSxy: lambda pairs: pairs.count() * pairs.covariance(),
+}
+"""The formulas of aggregates of two values, y and x."""

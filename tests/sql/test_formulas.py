@@ -1,0 +1,99 @@
+"""Formulas of simpler aggregates: without noise they are what DuckDB computes."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+from sqlglot import exp
+
+from dpsql.sql.blocks.formulas import PAIR_FORMULAS, formula_of
+from dpsql.syntax.parse import parse
+from dpsql.syntax.text import to_sql
+
+NAMES = tuple(str(node.sql_name()).lower() for node in PAIR_FORMULAS)
+BOUNDS = {"x": (0.0, 10.0), "y": (-90.0, -20.0)}
+
+
+def formula(aggregate: str, *, bounded: bool = True) -> exp.Expr:
+    node = parse(f"SELECT {aggregate} FROM t").selects[0]
+    found = formula_of(node, lambda value: BOUNDS.get(value.name) if bounded else None)
+    assert found is not None
+    return found
+
+
+def world() -> duckdb.DuckDBPyConnection:
+    found = duckdb.connect()
+    found.execute("""
+        CREATE TABLE t AS SELECT CASE WHEN i % 7 > 0 THEN (i * 37) % 11 * 0.9 END AS x,
+        CASE WHEN i % 5 > 0 THEN -80.0 + (i * 17) % 23 + (i * 37) % 11 END AS y, i % 3 AS k
+        FROM range(200) r(i)
+    """)
+    return found
+
+
+def test_all_aggregates_of_pairs_have_formulas() -> None:
+    assert len(NAMES) == 12
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("condition", ["", " FILTER (WHERE k > 0)"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_formula_is_the_aggregate_without_noise(
+    name: str, condition: str, *, bounded: bool
+) -> None:
+    aggregate = f"{name}(y, x){condition}"
+    text = to_sql(formula(aggregate, bounded=bounded))
+    row = world().execute(f"SELECT {aggregate}, {text} FROM t").fetchone()
+    assert row is not None
+    assert row[1] == pytest.approx(row[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "least"), [("corr", -1.0), ("regr_r2", 0.0)])
+@pytest.mark.parametrize("variance", ["1e-9", "0.0", "NULL"])
+def test_a_correlation_is_in_its_range_whatever_the_noise(
+    name: str, least: float, variance: str
+) -> None:
+    found = formula(f"{name}(y, x)")
+    for node in list(found.find_all(exp.VariancePop)):
+        node.replace(exp.maybe_parse(variance))
+    row = world().execute(f"SELECT {to_sql(found)} FROM t").fetchone()
+    assert row is not None
+    assert row[0] is None if variance != "1e-9" else least <= row[0] <= 1.0
+
+
+def test_a_covariance_of_a_sample_of_one_pair_is_null() -> None:
+    text = to_sql(formula("covar_samp(y, x)"))
+    assert world().execute(f"SELECT {text} FROM (FROM t WHERE x + y < 0 LIMIT 1) t").fetchall() == [
+        (None,)
+    ]
+
+
+def test_a_list_of_fractions_is_a_list_of_quantiles() -> None:
+    listed = formula("quantile_cont(x, [0.25, 0.5])")
+    assert listed.expressions == [
+        parse(f"SELECT quantile_cont(x, {fraction}) FROM t").selects[0]
+        for fraction in ("0.25", "0.5")
+    ]
+    for ordered in ("percentile_cont", "percentile_disc"):
+        end = "WITHIN GROUP (ORDER BY x DESC) FILTER (WHERE k > 0)"
+        listed = formula(f"{ordered}([0.25, 1]) {end}")
+        assert listed.expressions == [
+            parse(f"SELECT {ordered}({fraction}) {end} FROM t").selects[0]
+            for fraction in ("0.25", "1")
+        ]
+    equal = formula("approx_quantiles(x, 4)")
+    fractions = [node.args["quantile"].name for node in equal.expressions]
+    assert fractions == ["0", "0.25", "0.5", "0.75", "1"]
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        *("avg(x)", "corr(y, x, contribution_bounds_per_row => (0, 1))"),
+        *("approx_quantiles(x, 3)", "approx_quantiles(x, 1000)", "quantile_cont(x, [])"),
+        f"quantile_cont(x, [{', '.join(['0.5'] * 101)}])",
+    ],
+)
+def test_other_aggregates_have_no_formula(aggregate: str) -> None:
+    node = parse(f"SELECT {aggregate} FROM t").selects[0]
+    assert formula_of(node, lambda _: None) is None
