@@ -136,10 +136,10 @@ class Aggregates:
         call = replace(read_call(node, self.text), of_moments=moment is not None)
         aggregate = self._aggregate(call, text)
         aggregate = replace(aggregate, max_error=self._max_error(call, aggregate))
-        released = f"{INTERNAL_PREFIX}a{self._index_of(aggregate)}"
+        released = f"{INTERNAL_PREFIX}a{self._index_of(aggregate, call)}"
         return generated_column(released) if moment is None else moment.of(released)
 
-    def _index_of(self, aggregate: Aggregate) -> int:
+    def _index_of(self, aggregate: Aggregate, call: AggregateCall) -> int:
         if aggregate in self.found:
             index = self.found.index(aggregate)
             self.found[index] = _tighter(self.found[index], aggregate)
