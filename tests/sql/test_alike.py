@@ -108,8 +108,8 @@ def test_the_years_of_an_age_are_those_of_duckdb() -> None:
     days = "(SELECT DATE '2019-12-25' + n::INT FROM range(1200) t(n)) {0}({0})"
     differ = f"({written}) IS DISTINCT FROM EXTRACT(YEAR FROM age(a, b))"
     pairs = f"{days.format('a')}, {days.format('b')}"
-    assert duckdb.sql(f"SELECT a, b FROM {pairs} WHERE {differ} LIMIT 3").fetchall() == []
-    assert duckdb.sql(f"SELECT DISTINCT {written} AS y FROM {pairs} ORDER BY y").fetchall() == [
+    assert duckdb.execute(f"SELECT a, b FROM {pairs} WHERE {differ} LIMIT 3").fetchall() == []
+    assert duckdb.execute(f"SELECT DISTINCT {written} AS y FROM {pairs} ORDER BY y").fetchall() == [
         (years,) for years in range(-3, 4)
     ]
 
@@ -134,4 +134,4 @@ def test_a_part_of_a_date_is_written_as_the_function_that_it_is(part: str) -> No
         "(SELECT TIMESTAMP '2019-12-25' + INTERVAL (n * 7919) MINUTE FROM range(500) r(n)) r(t)"
     )
     differ = f"{written} IS DISTINCT FROM EXTRACT({part} FROM t)"
-    assert duckdb.sql(f"SELECT t FROM {moments} WHERE {differ}").fetchall() == []
+    assert duckdb.execute(f"SELECT t FROM {moments} WHERE {differ}").fetchall() == []

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import duckdb
 import pytest
+from helpers.failures import fails_with
+from helpers.support import connect
 from sqlglot import exp
 
 from dpsql.sql.blocks.formulas import PAIR_FORMULAS, formula_of
@@ -97,3 +101,12 @@ def test_a_list_of_fractions_is_a_list_of_quantiles() -> None:
 def test_other_aggregates_have_no_formula(aggregate: str) -> None:
     node = parse(f"SELECT {aggregate} FROM t").selects[0]
     assert formula_of(node, lambda _: None) is None
+
+
+def test_aggregates_of_formulas_count_one_by_one(tmp_path: Path) -> None:
+    """A limit on those that are written would let formulas ask for many more."""
+    some = [f"corr(n, x) FILTER (WHERE k > {n})" for n in range(30)]
+    with connect(tmp_path) as ana:
+        assert "CASE WHEN" in str(ana.explain(f"SELECT {some[0]} FROM visits"))
+        with fails_with("query_too_large"):
+            ana.explain(f"SELECT {', '.join(some)} FROM visits")

@@ -151,7 +151,7 @@ class Aggregates:
 
     def range_of(self, value: exp.Expr) -> Range | None:
         """Return the bounds of a value of a row, by what is declared."""
-        return range_of(value, self.policy)
+        return range_of(value, self.policy, self.table)
 
     def _aggregate(self, call: AggregateCall, text: str) -> Aggregate:
         if isinstance(call.function, QUANTILES):

@@ -44,7 +44,7 @@ def formula_of(node: exp.Expr, range_of: _RangeOf) -> exp.Expr | None:
     found = _listed(node, function)
     if found is not None:
         return found
-    formula = PAIR_FORMULAS.get(type(function))
+    formula = PAIR_FORMULAS.get(type(function)) if isinstance(function, exp.AggFunc) else None
     bounded = node.find(BoundedAggregate) is not None  # bounds of one value are none of a pair
     ordered = node.find(exp.WithinGroup, exp.Order, exp.Distinct) is not None
     if formula is None or bounded or ordered or not _PAIR.hold(function):
