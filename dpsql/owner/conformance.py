@@ -239,20 +239,24 @@ def _check_period(policy: TablePolicy, unit: PrivacyUnit, table: Table) -> Itera
 
 
 def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[Finding]:
-    """Compare a link's columns; whether the referenced one is unique, the data say."""
-    link = policy.link
-    if link is None:
-        return
-    column = table.column(link.column)
+    """Compare the columns of links; whether the referenced ones are unique, the data say."""
+    for link in policy.links:
+        for pair in link.pairs:
+            yield from _check_linked(policy, table, schema.get(link.parent.key), pair)
+
+
+def _check_linked(
+    policy: TablePolicy, table: Table, parent: Table | None, pair: tuple[str, str]
+) -> Iterator[Finding]:
+    column = table.column(pair[0])
     if column is None:
-        yield _no_column(policy.name, link.column, table, "the link's column ")
-    parent = schema.get(link.parent.key)
+        yield _no_column(policy.name, pair[0], table, "the link's column ")
     if parent is None:
         return  # reported for the parent itself
-    key = parent.column(link.parent_column)
+    key = parent.column(pair[1])
     if key is None:
         what = "the column that a link refers to "
-        yield _no_column(parent.name, link.parent_column, parent, what)
+        yield _no_column(parent.name, pair[1], parent, what)
     for end, name in ((column, policy.name), (key, parent.name)):
         yield from _check_collation(end, name)
     if column is not None and key is not None and not column.type.compares_exactly(key.type):
@@ -265,23 +269,24 @@ def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[F
 
 
 def check_links(
-    policy: Policy, schema: Schema, repeats: Callable[[TableName, str], bool]
+    policy: Policy, schema: Schema, repeats: Callable[[TableName, Sequence[str]], bool]
 ) -> list[Finding]:
-    """List the links that lead to a column with a value in several rows: these are no keys.
+    """List the links that lead to columns with values in several rows: these are no keys.
 
-    ``repeats`` tells that of a column, from the data. The policy must fit the schema.
+    ``repeats`` tells that of columns, from the data. The policy must fit the schema.
     """
     ends = {
-        (link.parent.key, fold(link.parent_column)): link
+        (link.parent.key, link.key): link
         for table in policy.tables.values()
         if (link := table.link) is not None
     }
     found = []
     for (key, _), link in sorted(ends.items()):
         table = schema[key]
-        column = table.column(link.parent_column)
-        if column is not None and repeats(table.name, column.name):
-            found.append(_no_key(f"{table.name}.{column.name}"))
+        names = [c.name for n in link.parent_columns if (c := table.column(n)) is not None]
+        if len(names) == len(link.key) and repeats(table.name, names):
+            what = names[0] if len(names) == 1 else f"({column_words(names)})"
+            found.append(_no_key(f"{table.name}.{what}"))
     return found
 
 

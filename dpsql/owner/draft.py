@@ -118,10 +118,16 @@ class Draft:
         """Declare that each row of a table is a unit of its own."""
         return replace(self, units={**self.units, self._undecided(table): EACH_ROW})
 
-    def with_link(self, child: Table, column: Column, parent: Table, key: Column) -> Draft:
-        """Declare a link: the rows of a table belong to the unit of the row they refer to."""
-        links = {**self.links, self._undecided(child): Link(column.name, parent.name, key.name)}
-        return replace(self, links=links)
+    def with_link(
+        self, child: Table, column: Column, parent: Table, key: Column, *more: tuple[Column, Column]
+    ) -> Draft:
+        """Declare a link: the rows of a table belong to the unit of the row they refer to.
+
+        ``more`` are further columns of the link, each with the parent's.
+        """
+        columns, keys = zip((column, key), *more, strict=True)
+        link = Link([c.name for c in columns], parent.name, [c.name for c in keys])
+        return replace(self, links={**self.links, self._undecided(child): link})
 
     def with_public(self, table: Table) -> Draft:
         """Declare that a table is about nobody."""
@@ -292,7 +298,8 @@ def says_whose(column: Column, table: Table, draft: Draft) -> bool:
     """Tell whether a column is a table's unit or link, or guessed to be its unit."""
     name = table.name.key
     unit, link = draft.units.get(name), draft.links.get(name)
-    taken = [one.column for one in (unit, link) if one is not None]
+    taken = [] if unit is None else [unit.column]
+    taken += () if link is None else link.columns
     guess = guess_unit(table, draft.constraints) if draft.guesses else None
     if not draft.decided(table) and guess is not None:
         taken = [guess.name]

@@ -12,6 +12,7 @@ from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName, read_parts, written_part
 from dpsql.errors import ParameterError
 from dpsql.owner.conformance import shown_type
+from dpsql.policy.fields import link_of
 from dpsql.policy.model import ColumnPolicy
 from dpsql.policy.parameters import check_value, suggestion
 
@@ -46,6 +47,34 @@ def column_named(schema: Schema, text: str) -> tuple[Table, Column]:
     if any(fold(text.strip()).startswith(f"{fold(each)}.") for each in spelled):
         hint = "A part of a value is no column. Write the data again with a column of its own."
     raise wrong_option(f"there is no column {text.strip()[:80]}", hint)
+
+
+def linked_columns(
+    schema: Schema, child: str, parent: str
+) -> tuple[Table, Table, list[tuple[Column, Column]]]:
+    """Return two tables and the columns that a link compares: one each, or as many in brackets.
+
+    Raises ``ParameterError``.
+    """
+    if not (child.strip().endswith(")") and parent.strip().endswith(")")):
+        (table, column), (other, key) = column_named(schema, child), column_named(schema, parent)
+        return table, other, [(column, key)]
+    found = link_of(f"{child} -> {parent}")
+    if found is None:
+        raise wrong_option(
+            f"not a link: {child.strip()[:80]}={parent.strip()[:80]}",
+            "Write as many columns on both sides: TABLE.(A, B)=TABLE.(C, D).",
+        )
+    name, link = found
+    ends = [
+        [
+            column_named(schema, ".".join(map(written_part, (of.schema, of.table, column))))
+            for column in columns
+        ]
+        for of, columns in ((name, link.columns), (link.parent, link.parent_columns))
+    ]
+    pairs = [(one, two) for (_, one), (_, two) in zip(*ends, strict=True)]
+    return ends[0][0][0], ends[1][0][0], pairs
 
 
 def column_in(table: Table, name: str) -> Column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -210,7 +210,7 @@ def _table(table: Table, schema: Schema, draft: Draft) -> str:
         return f"{head}  {name}:\n{said}{_columns(table, draft)}"
     if table.name.key in draft.links:
         says = "  # its link, below, says whose rows these are\n"
-        column = draft.links[table.name.key].column
+        column = draft.links[table.name.key].columns[0]
         one = _one_row(column) if draft.has_one_row(table, schema) else _unique(table, draft)
         return f"{head}  {name}:{says}{one}{_time(table)}{_columns(table, draft)}"
     if guess is None:
@@ -372,16 +372,20 @@ def _links(schema: Schema, draft: Draft, said: Collection[str]) -> str:
         return ""
     lines = []
     for child, link in sorted(draft.links.items()):
-        start = _column(schema[child].name, link.column)
-        text = _text(f"{start} -> {_column(link.parent, link.parent_column)}")
+        start = _columns_of(schema[child].name, link.columns)
+        text = _text(f"{start} -> {_columns_of(link.parent, link.parent_columns)}")
         lines.append(f"  - {text}{'' if child in said else '  # KEY: its foreign key'}\n")
     return f"\n# How tables without a privacy unit reach theirs.\nlinks:\n{''.join(lines)}"
 
 
-def _column(table: TableName, column: str) -> str:
-    """Write a column of a table as links have it."""
-    names = [table.table, column] if table.in_main else [table.schema, table.table, column]
-    return ".".join(n if re.fullmatch(r"[^\s.\"]+", n) else quote(n) for n in names)
+def _columns_of(table: TableName, columns: Sequence[str]) -> str:
+    """Write columns of a table as links have them: several in brackets."""
+    names = [table.table] if table.in_main else [table.schema, table.table]
+    *above, last = (n if re.fullmatch(r"[^\s.\",()]+", n) else quote(n) for n in (*names, *columns))
+    if len(columns) == 1:
+        return ".".join([*above, last])
+    written, listed = above[: len(names)], [*above[len(names) :], last]
+    return f"{'.'.join(written)}.({', '.join(listed)})"
 
 
 def _order(table: Table) -> tuple[bool, str, str]:

@@ -58,10 +58,10 @@ def unique_columns_of(
     unit, link = units.get(table.name.key), links.get(table.name.key)
     if link is not None:
         above = units.get(link.parent.key)
-        if above is None or not is_all_of(above, link.parent_column):
+        if above is None or not is_all_of(above, *link.parent_columns):
             return []
-    said = unit or link
-    whose = None if said is None or table.is_view else table.column(said.column)
+    said = _one_column(unit, link)
+    whose = None if said is None or table.is_view else table.column(said)
     if whose is None:
         return []
     found = []
@@ -85,13 +85,20 @@ def one_row_per_unit(
     A row without a unit is nobody's and is not read, so the column of the unit may be NULL.
     """
     table, unit, link = schema.get(name), units.get(name), links.get(name)
-    said = unit or link
+    said = _one_column(unit, link)
     if table is None or table.is_view or said is None:
         return False
-    column = table.column(said.column)
+    column = table.column(said)
     if column is None or column not in key_columns_of(table, constraints):
         return False
     if unit is not None or link is None:
         return True
     above = {key: each for key, each in links.items() if key != name}  # no circle is followed twice
     return one_row_per_unit(link.parent.key, units, above, schema, constraints)
+
+
+def _one_column(unit: PrivacyUnit | None, link: Link | None) -> str | None:
+    """Name the only column that says whose row it is, if there is one."""
+    if unit is not None:
+        return unit.column
+    return link.columns[0] if link is not None and len(link.columns) == 1 else None

@@ -1,7 +1,8 @@
 """Whether the data keep what a policy says of units: for the owner alone, who may see the data.
 
 What is declared as ``rows_per_unit``, ``unique`` and ``one_per_unit`` only chooses bounds, which
-the SQL of every question keeps, so that nobody is less protected where it is not true. But answers
+the SQL of every question keeps, so that nobody is less protected where it is not true. Nor is
+anybody where a link between tables with units of their own is of keys of several units. But answers
 leave out what is beyond it, and nobody would be told.
 """
 
@@ -26,7 +27,7 @@ from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.errors import EngineError
 from dpsql.ir.relations import scanned
 from dpsql.owner.conformance import Finding, Unique, column_words
-from dpsql.policy.model import ROW_PROMISE, Policy, TablePolicy
+from dpsql.policy.model import ROW_PROMISE, Link, Policy, TablePolicy
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.relations.from_clause import from_clause
@@ -50,6 +51,9 @@ def broken_promises(
         keys = unique.get(table.name.key, ())
         left = tuple(names for names in table.unique if not _is_proved(names, keys))
         found += _of_table(policy, replace(table, unique=left), engine)
+    for table in policy.tables.values():
+        for link in table.unit_links:
+            found += _of_link(policy, table, link, engine)
     return found
 
 
@@ -84,21 +88,21 @@ def promise_words(
         yield f"No key proves, so that you vouch for: {', '.join(trusted)}."
 
 
-def repeats(policy: Policy, engine: Engine, table: TableName, column: str) -> bool:
-    """Tell whether some value stands in a column more than once. Reads the data: for its owner.
+def repeats(policy: Policy, engine: Engine, table: TableName, columns: Sequence[str]) -> bool:
+    """Tell whether two rows have the same values in columns. Reads the data: for its owner.
 
     Raises ``EngineError``.
     """
     dialect = dialect_of(engine.verdicts)
-    name, source = quoted(column), dialect.table(engine.schema[table.key])
+    names, source = [quoted(column) for column in columns], dialect.table(engine.schema[table.key])
     found = _count(
         engine,
         policy,
         sql(
-            "SELECT 1 AS one FROM {source} WHERE {name} IS NOT NULL "
-            "GROUP BY {name} HAVING count(*) > 1",
+            "SELECT 1 AS one FROM {source} WHERE {there} GROUP BY {names} HAVING count(*) > 1",
             source=source,
-            name=name,
+            there=join(" AND ", [sql("{} IS NOT NULL", name) for name in names]),
+            names=join(", ", names),
         ),
         (table,),
     )
@@ -137,6 +141,39 @@ def _of_table(policy: Policy, table: TablePolicy, engine: Engine) -> Iterator[Fi
         found = _count(engine, policy, _several(rows, column.column, dialect), scanned(rows.rows))
         subject = f"{table.name}.{column.name}"
         yield from _finding(subject, what, "have several: of these one counts", hint, found)
+
+
+def _of_link(policy: Policy, table: TablePolicy, link: Link, engine: Engine) -> Iterator[Finding]:
+    """Find keys of which the rows of a table and those it refers to have several units."""
+    parent = policy.table(link.parent)
+    assert parent is not None, "links are checked when the policy is made"
+    dialect = dialect_of(engine.verdicts)
+    sides = []
+    ends = ((table, [own for own, _ in link.pairs]), (parent, [key for _, key in link.pairs]))
+    for end, columns in ends:
+        stored = [engine.schema[end.name.key].column(name) for name in columns]
+        unit = end.privacy_unit and engine.schema[end.name.key].column(end.privacy_unit.column)
+        names = [quoted(column.name) for column in stored if column is not None]
+        if len(names) < len(stored) or unit is None:
+            return  # reported as a column that does not exist
+        source, who = dialect.table(engine.schema[end.name.key]), quoted(unit.name)
+        shown = [sql("{} AS {}", who, quoted("u"))]
+        shown += [sql("{} AS {}", name, quoted(f"k{at}")) for at, name in enumerate(names)]
+        there = [sql("{} IS NOT NULL", name) for name in (who, *names)]
+        selected, where = join(", ", shown), join(" AND ", there)
+        sides.append(sql("SELECT {} FROM {} WHERE {}", selected, source, where))
+    keys = join(", ", [quoted(f"k{at}") for at in range(len(link.columns))])
+    pairs = dialect.derived(sql("{} UNION {}", *sides))
+    units = sql("SELECT 1 AS one FROM {} GROUP BY {} HAVING count(*) > 1", pairs, keys)
+    found = _count(engine, policy, units, tuple({t.name.key: t.name for t, _ in ends}.values()))
+    what = f"rows with the same {column_words(link.columns)} have one {policy.unit_name(table)}"
+    what += f" here and in {printable(str(parent.name), 60)} by the policy"
+    hint = "Link by a key of one unit, or mend the data."
+    if found is None or found == 0:
+        yield from _finding(str(table.name), what, "", hint, found)
+    else:
+        message = f"{what}, but {found:,} such keys are of several, and joins leave out their pairs"
+        yield Finding("warning", str(table.name), message, hint)
 
 
 def _finding(

@@ -737,6 +737,9 @@ class PoliciesFile(Section):
         default_factory=list,
         description="How tables without a privacy unit reach theirs: "
         "`lineitem.l_orderkey -> orders.o_orderkey`. The column on the right must be unique. "
+        "Several columns stand in brackets: `returns.(item, order) -> sales.(item, order)`. Of a "
+        "table with a unit of its own, a link says that rows with the same key have one unit: they "
+        "may be joined by it, which keeps those whose units are the same. "
         "Tables of another schema than `main` have its name before theirs.",
     )
 
@@ -778,14 +781,19 @@ class PoliciesFile(Section):
         return AccountPolicy(self.dataset, total.epsilon, total.delta, composition, share)
 
     def _tables(self) -> dict[str, TablePolicy]:
-        links = {child.key: link for child, link in self.links}
+        links: dict[str, list[Link]] = {}
+        for child, link in self.links:
+            links.setdefault(child.key, []).append(link)
         names = ((TableName.of(TableName.read(n) or n), table) for n, table in self.tables.items())
-        return {name.key: _table_policy(name, table, links.get(name.key)) for name, table in names}
+        return {
+            name.key: _table_policy(name, table, tuple(links.get(name.key, ())))
+            for name, table in names
+        }
 
 
-def _table_policy(name: TableName, table: TableSection, link: Link | None) -> TablePolicy:
+def _table_policy(name: TableName, table: TableSection, links: tuple[Link, ...]) -> TablePolicy:
     unit = table.privacy_unit
-    if unit is None and link is None and not table.public:
+    if unit is None and not links and not table.public:
         raise AssertionError(f"{name} would be public, and nothing says so")
     return TablePolicy(
         name=name,
@@ -797,7 +805,8 @@ def _table_policy(name: TableName, table: TableSection, link: Link | None) -> Ta
             for column, c in table.columns.items()
             if not c.is_type_alone
         },
-        link=link,
+        link=links[0] if unit is None and links else None,
+        unit_links=() if unit is None else links,
         time=None if table.time is None else TimeColumn(table.time.column, table.time.zone),
         rows_per_unit=table.rows_per_unit,
         defaults=table.defaults.given(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 from pydantic import (
@@ -240,12 +240,15 @@ def _domain(value: list[Any]) -> list[Any]:
     return value
 
 
-_NAME = r'("(?:[^"]|"")+"|[^\s."]+)'
-_COLUMN = rf"(?:{_NAME}\.)?{_NAME}\.{_NAME}"
-LINK: Final = re.compile(rf"\s*{_COLUMN}\s*->\s*{_COLUMN}\s*")
+_QUOTED = r'"(?:[^"]|"")+"'
+_NAME = rf'({_QUOTED}|[^\s."]+)'
+_PART = rf'(?:{_QUOTED}|[^\s.",()]+)'
+_LIST = rf"\(\s*({_PART}(?:\s*,\s*{_PART})+)\s*\)"
+_COLUMNS = rf"(?:{_NAME}\.)?{_NAME}\.(?:{_LIST}|{_NAME})"
+LINK: Final = re.compile(rf"\s*{_COLUMNS}\s*->\s*{_COLUMNS}\s*")
 """``child.column -> parent.column``, names with dots or spaces in double quotes.
 
-A schema may stand before a table.
+A schema may stand before a table. Several columns stand in brackets: ``child.(a, b)``.
 """
 
 
@@ -254,15 +257,19 @@ def link_of(text: object) -> tuple[TableName, Link] | None:
     found = LINK.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None
-    names = [None if name is None else unquoted(name) for name in found.groups()]
-    (child, column), (parent, parent_column) = map(_column_of, (names[:3], names[3:]))
-    return child, Link(column, parent, parent_column)
+    names = found.groups()
+    (child, columns), (parent, parent_columns) = map(_columns_of, (names[:4], names[4:]))
+    if len(columns) != len(parent_columns):
+        return None
+    return child, Link(columns, parent, parent_columns)
 
 
-def _column_of(names: list[str | None]) -> tuple[TableName, str]:
-    """Return the table and the column of a schema's name, if any, a table's and a column's."""
-    schema, table, column = names
-    return TableName(table or "", schema or MAIN), column or ""
+def _columns_of(names: Sequence[str | None]) -> tuple[TableName, list[str]]:
+    """Return the table and the columns of a schema's name, if any, a table's and theirs."""
+    schema, table, listed, column = (name or "" for name in names)
+    columns = re.findall(_PART, listed) if listed else [column]
+    name = TableName(unquoted(table), unquoted(schema) if schema else MAIN)
+    return name, [unquoted(each) for each in columns]
 
 
 def table_key(text: str) -> str:
@@ -277,8 +284,9 @@ def _link(text: object) -> tuple[TableName, Link]:
         raise problem_with(
             "must be `child.column -> parent.column`",
             "For example `lineitem.l_orderkey -> orders.o_orderkey`. A schema may stand before a "
-            "table: `mart.items.okey -> mart.orders.okey`. Put names with dots or spaces "
-            "in double quotes, and the whole in single quotes.",
+            "table: `mart.items.okey -> mart.orders.okey`. Several columns stand in brackets, as "
+            "many on both sides: `returns.(item, order) -> sales.(item, order)`. Put names with "
+            "dots or spaces in double quotes, and the whole in single quotes.",
         )
     return link
 

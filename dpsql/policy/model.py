@@ -107,20 +107,39 @@ class ColumnPolicy:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Link:
-    """How a child table reaches its unit: its ``column`` holds keys of a ``parent`` table.
+    """How a child table reaches its unit: its ``columns`` hold keys of a ``parent`` table.
 
-    A child row belongs to the unit of the parent row whose ``parent_column`` is the same; that
-    column must be unique in the parent. Rows without a parent belong to nobody and are not read.
+    A child row belongs to the unit of the parent row whose ``parent_columns`` are all the same;
+    together these must be unique in the parent. Rows without a parent, which are those with NULL in
+    a column as well, belong to nobody and are not read.
+
+    Of a child with a unit of its own, it says that a row and those it refers to have the same unit.
+    That is not trusted: rows are joined along it where their units are equal, too.
     """
 
-    column: str
+    columns: tuple[str, ...]
     parent: TableName
-    parent_column: str
+    parent_columns: tuple[str, ...]
 
-    def __init__(self, column: str, parent: TableName | str, parent_column: str) -> None:
-        object.__setattr__(self, "column", column)
+    def __init__(
+        self,
+        columns: str | Sequence[str],
+        parent: TableName | str,
+        parent_columns: str | Sequence[str],
+    ) -> None:
+        for name, given in (("columns", columns), ("parent_columns", parent_columns)):
+            object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
         object.__setattr__(self, "parent", TableName.of(parent))
-        object.__setattr__(self, "parent_column", parent_column)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The columns of the child, each with the parent's that it is compared with."""
+        return tuple(zip(self.columns, self.parent_columns, strict=True))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The parent's columns, folded and in order: the same for all links to one key."""
+        return tuple(sorted(map(fold, self.parent_columns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +163,8 @@ class TablePolicy:
     owner's word on how many rows a unit has at most, which is trusted as ``one_per_unit`` of a
     column is. ``unique`` are lists of folded names of columns in all of which no two rows are the
     same, NULL taken for a value: the owner's word, trusted likewise. ``defaults`` are checked
-    privacy parameters of questions that read the table.
+    privacy parameters of questions that read the table. ``unit_links`` are the links of a table
+    with a unit of its own.
     """
 
     name: TableName
@@ -156,6 +176,7 @@ class TablePolicy:
     defaults: Mapping[str, ParameterValue] = field(default_factory=dict)
     declared: tuple[Column, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
+    unit_links: tuple[Link, ...] = ()
 
     def __init__(
         self,
@@ -168,11 +189,12 @@ class TablePolicy:
         defaults: Mapping[str, ParameterValue] | None = None,
         declared: tuple[Column, ...] = (),
         unique: tuple[tuple[str, ...], ...] = (),
+        unit_links: tuple[Link, ...] = (),
     ) -> None:
         known: dict[str, object] = {"name": TableName.of(name), "privacy_unit": privacy_unit}
         known |= {"link": link, "columns": {} if columns is None else columns, "time": time}
         known |= {"rows_per_unit": rows_per_unit, "defaults": {} if defaults is None else defaults}
-        known |= {"declared": declared, "unique": unique}
+        known |= {"declared": declared, "unique": unique, "unit_links": unit_links}
         for each, value in known.items():
             object.__setattr__(self, each, value)
 
@@ -180,6 +202,11 @@ class TablePolicy:
     def public(self) -> bool:
         """True if the table protects nobody."""
         return self.privacy_unit is None and self.link is None
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """All links of the table."""
+        return self.unit_links if self.link is None else (self.link, *self.unit_links)
 
     def column(self, name: str) -> ColumnPolicy | None:
         """Return the policy on a column (ignoring ASCII case), or None."""
@@ -260,7 +287,10 @@ class Policy:
             raise PolicyError(reason, code="policy_invalid", hint=hint)
         for _, reason, hint in period_problems({str(t.name): t for t in self.tables.values()}):
             raise PolicyError(reason, code="policy_invalid", hint=hint)
-        links = [(t.name, t.link) for t in self.tables.values() if t.link is not None]
+        for table in self.tables.values():
+            for reason, hint in _misplaced_links(table):
+                raise PolicyError(reason, code="policy_invalid", hint=hint)
+        links = [(t.name, link) for t in self.tables.values() for link in t.links]
         for _, reason, hint in link_problems(links, self.tables):
             raise PolicyError(reason, code="policy_invalid", hint=hint)
         for _, account in self.views.strangers(self.accounts):
@@ -368,10 +398,10 @@ class Policy:
         return tuple(name for name, unit in tables if unit is not None and unit.is_row)
 
     def refers_to_unit(self, link: Link) -> bool:
-        """Tell whether the column a link refers to is the parent's privacy unit itself."""
+        """Tell whether the only column a link refers to is the parent's privacy unit itself."""
         parent = self.table(link.parent)
         unit = None if parent is None else parent.privacy_unit
-        return unit is not None and is_all_of(unit, link.parent_column)
+        return unit is not None and is_all_of(unit, *link.parent_columns)
 
     def account(self, name: str) -> AccountPolicy:
         """Return the account of that name. Raises UnknownName (``unknown_account``)."""
@@ -453,9 +483,9 @@ class UnitLike(Protocol):
     def period(self) -> Period | None: ...
 
 
-def is_all_of(unit: UnitLike, column: str) -> bool:
+def is_all_of(unit: UnitLike, *columns: str) -> bool:
     """Tell whether a column alone identifies the unit, without a period."""
-    return not (unit.is_row or unit.period) and fold(unit.column) == fold(column)
+    return not (unit.is_row or unit.period) and [fold(unit.column)] == [*map(fold, columns)]
 
 
 class Linkable(Protocol):
@@ -489,13 +519,16 @@ def link_problems(
     """Find problems in links, given as pairs of child and link: position, reason and hint.
 
     ``tables`` is keyed by the keys of their names. Without a problem, every link leads to a privacy
-    unit, and to one only: whose row a row is follows from its table alone.
+    unit, and to one only: whose row a row is follows from its table alone. Tables with units of
+    their own are linked if these are units of one name, which columns identify.
     """
     ends: dict[str, str] = {}  # each child, and a table that its links lead to
     found = 0
     for position, (child, link) in enumerate(links):
         # Looking for a name like it takes a while among many: the first few are enough.
         problem = _wrong_ends(child, link, tables, suggest=found < MAX_SUGGESTIONS)
+        if problem is None and tables[child.key].privacy_unit is not None:
+            continue  # whose row it is, its own column says
         if problem is None and child.key in ends:
             problem = (
                 f"{child} has a link already",
@@ -521,23 +554,24 @@ def _wrong_ends(
         if name.key not in tables:
             hint = (suggestion(str(name), tables) if suggest else None) or "List it under tables."
             return f"there is no table {name} in this policy", hint
-    if tables[child.key].privacy_unit is not None:
-        return (
-            f"{child} has a privacy_unit of its own",
-            "Remove one of the two: a link is for tables that do not say whose row it is.",
-        )
+    if len(set(map(fold, link.columns))) < len(link.columns) or len(set(link.key)) < len(link.key):
+        return f"a link of {child} names a column twice", "Name each column of a key once."
     if tables[child.key].public:
         return f"{child} is public", "Remove `public: true`, or the link."
-    unit = tables[link.parent.key].privacy_unit
+    own, unit = tables[child.key].privacy_unit, tables[link.parent.key].privacy_unit
+    if own is not None and (
+        unit is None or unit.name != own.name or any(u.is_row or u.period for u in (own, unit))
+    ):
+        return _own_unit(child)
     if unit is not None and unit.is_row:
         return (
             f"each row of {link.parent} is a unit of its own, which no other table shares",
             f"Where rows of {child} belong to its people, its unit is the column that the link "
-            f"refers to: `privacy_unit: {{name: WHO, column: {link.parent_column}}}`.",
+            f"refers to: `privacy_unit: {{name: WHO, column: {', '.join(link.parent_columns)}}}`.",
         )
-    if unit is not None and unit.period and fold(unit.column) == fold(link.parent_column):
+    if unit is not None and unit.period and (fold(unit.column),) == link.key:
         return (
-            f"{link.parent}.{link.parent_column} says who, but not in which period",
+            f"{link.parent}.{link.parent_columns[0]} says who, but not in which period",
             "Link to a column that is unique there, such as the number of the row.",
         )
     if tables[link.parent.key].public:
@@ -546,6 +580,22 @@ def _wrong_ends(
             "A link leads to a table with a privacy_unit, or with a link of its own.",
         )
     return None
+
+
+def _misplaced_links(table: TablePolicy) -> Iterator[tuple[str, str]]:
+    """Yield a problem where it is not plain what says whose row a row of a table is."""
+    if table.privacy_unit is not None and table.link is not None:
+        yield _own_unit(table.name)
+    if table.privacy_unit is None and table.unit_links:
+        yield f"{table.name} has no privacy_unit of its own", "Give its link as `link`."
+
+
+def _own_unit(child: TableName) -> tuple[str, str]:
+    return (
+        f"{child} has a privacy_unit of its own",
+        "Remove one of the two. A table that says itself whose row it is can be linked to one that "
+        "says it of the same unit: both in a column, and not per period.",
+    )
 
 
 def _end_of_links(name: str, ends: dict[str, str]) -> str:

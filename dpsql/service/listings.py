@@ -345,7 +345,7 @@ def _access(table: TablePolicy) -> str:
 
 def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
     """Name the role of a column: the unit, a link to it, or merely private or public."""
-    unit, link = table.privacy_unit, table.link
+    unit = table.privacy_unit
     if unit is not None and unit.per is not None:
         if fold(column.name) in (fold(unit.column), fold(unit.per.column)):
             return f"part of the privacy unit: {unit.name} ({unit.words})"
@@ -353,9 +353,11 @@ def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
         return f"{_access(table)}; {unit.words}"
     elif unit is not None and fold(unit.column) == fold(column.name):
         return f"privacy unit: {unit.name}"
-    if link is not None and fold(link.column) == fold(column.name):
-        name = policy.unit_name(table)
-        return f"link to {link.parent}.{link.parent_column}, privacy unit: {name}"
+    for link in table.links:
+        for own, parent in link.pairs:
+            if fold(own) == fold(column.name):
+                part = "part of a link" if len(link.columns) > 1 else "link"
+                return f"{part} to {link.parent}.{parent}, privacy unit: {policy.unit_name(table)}"
     return _access(table)
 
 

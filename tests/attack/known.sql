@@ -294,3 +294,7 @@ plain: SELECT i32 % 3, median(f64), count(DISTINCT s) FROM answers GROUP BY 1
 plain: SELECT DISTINCT s FROM answers
 plain: SELECT count(*) FROM answers, range(3)
 plain: SELECT s, count(*) FROM (FROM answers UNION ALL FROM answers) GROUP BY s
+plain: SELECT p.k, count(*) FROM parts p JOIN boxes x ON p.a = x.a AND p.b = x.b GROUP BY p.k
+plain: SELECT count(*) FROM boxes x LEFT JOIN refunds r ON x.a = r.a AND x.b = r.b WHERE r.k IS NULL
+plain: SELECT count(*) FROM boxes x FULL JOIN refunds r USING (a, b)
+plain: SELECT count(*) FROM stamps WHERE no NOT IN (SELECT no FROM stamps WHERE k > 1)

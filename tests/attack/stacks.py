@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -201,13 +201,7 @@ def as_file(policy: Policy) -> dict[str, Any]:
         if table.privacy_unit is not None:
             unit = table.privacy_unit
             entry["privacy_unit"] = {"name": unit.name, "column": unit.column}
-        elif table.link is not None:
-            link = table.link
-            entry["link"] = {
-                "column": link.column,
-                "references": f"{link.parent}.{link.parent_column}",
-            }
-        else:
+        elif table.public:
             entry["public"] = True
         columns = dict(_columns(table.columns.items()))
         if columns:
@@ -225,7 +219,16 @@ def as_file(policy: Policy) -> dict[str, Any]:
             n: {"epsilon": a.epsilon, "delta": a.delta} for n, a in policy.accounts.items()
         },
         "tables": tables,
+        "links": [
+            f"{table.name}.{_ends(link.columns)} -> {link.parent}.{_ends(link.parent_columns)}"
+            for table in policy.tables.values()
+            for link in table.links
+        ],
     }
+
+
+def _ends(columns: Sequence[str]) -> str:
+    return columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
 
 
 def _columns(columns: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -34,6 +34,10 @@ COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "returns": (("ikey", "INTEGER"), ("why", "VARCHAR"), ("n", "INTEGER")),
     "logins": (("uid", "BIGINT"), ("k", "INTEGER")),
     "badges": (("uid", "VARCHAR"), ("k", "INTEGER")),
+    "boxes": (("uid", "BIGINT"), ("a", "INTEGER"), ("b", "INTEGER"), ("k", "INTEGER")),
+    "parts": (("a", "INTEGER"), ("b", "INTEGER"), ("k", "INTEGER")),
+    "refunds": (("uid", "BIGINT"), ("a", "INTEGER"), ("b", "INTEGER"), ("k", "INTEGER")),
+    "stamps": (("uid", "BIGINT"), ("no", "INTEGER"), ("k", "INTEGER")),
     "mails": (("email", "VARCHAR"), ("k", "INTEGER")),
     "shops": (("k", "INTEGER"), ("name", "VARCHAR"), ("size", "INTEGER"), ("uid", "BIGINT")),
     "towns": (("city", "VARCHAR"), ("region", "VARCHAR")),
@@ -56,6 +60,10 @@ POLICY_TABLES = {
     ),
     "logins": TablePolicy("logins", None, {}, Link("uid", "people", "uid")),
     "badges": TablePolicy("badges", PERSON),
+    "boxes": TablePolicy("boxes", PERSON),
+    "parts": TablePolicy("parts", None, {}, Link(("b", "a"), "boxes", ("b", "a"))),
+    "refunds": TablePolicy("refunds", PERSON, unit_links=(Link(("a", "b"), "boxes", ("a", "b")),)),
+    "stamps": TablePolicy("stamps", PERSON, unit_links=(Link("no", "stamps", "no"),)),
     "mails": TablePolicy("mails", PrivacyUnit("mailbox", "email")),
     "shops": TablePolicy(
         "shops", None, {"size": ColumnPolicy(0, 100), "k": ColumnPolicy(domain=(0, 1, 2, 3))}

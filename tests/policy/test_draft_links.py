@@ -55,7 +55,8 @@ def links(tables: Tables, **units: str) -> dict[str, str]:
     schema, _ = database(tables)
     found = with_foreign_keys(drafted(tables, **units), schema).links
     return {
-        name: f"{link.column}>{link.parent}.{link.parent_column}" for name, link in found.items()
+        name: f"{link.columns[0]}>{link.parent}.{link.parent_columns[0]}"
+        for name, link in found.items()
     }
 
 

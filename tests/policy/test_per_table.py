@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -19,10 +20,10 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb.engine import open_database
 from dpsql.errors import PolicyError
 from dpsql.interfaces.cli import cli
-from dpsql.owner.conformance import check_policy
+from dpsql.owner.conformance import check_links, check_policy
 from dpsql.owner.draft import Draft
 from dpsql.owner.draft_text import draft_policy
-from dpsql.owner.promises import broken_promises, promise_words
+from dpsql.owner.promises import broken_promises, promise_words, repeats
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.model import (
     EACH_ROW,
@@ -350,3 +351,43 @@ def test_a_minimum_holds_for_the_tables_that_are_linked_to_its_table(
     )
     with fails_with("parameter_out_of_range"):
         over_tables(policy, less, tables)
+
+
+def linked(tmp_path: Path, *rows: str) -> list[str]:
+    """What a check finds in tables with links on several columns, one of them between units."""
+    with duckdb.connect(str(tmp_path / "links.duckdb")) as writer:
+        writer.execute("CREATE TABLE sales (who BIGINT, no INTEGER, line INTEGER)")
+        writer.execute("CREATE TABLE parts (no INTEGER, line INTEGER)")
+        writer.execute("CREATE TABLE refunds (whom BIGINT, no INTEGER, line INTEGER)")
+        writer.execute("INSERT INTO sales VALUES (1, 5, 0), (1, 5, 1), (2, 6, 0), (NULL, NULL, 1)")
+        writer.execute("INSERT INTO refunds VALUES (1, 5, 0), (NULL, 6, 0), (3, NULL, 0)")
+        for text in rows:
+            writer.execute(text)
+    policy = parse_policy(
+        f"{HEAD}accounts: {{ana: {{epsilon: 3, delta: 1e-6}}}}\ntables:\n  sales: {{privacy_unit: {{name: u, column: who}}}}\n  parts: {{}}\n"
+        "  refunds: {privacy_unit: {name: u, column: whom}}\nlinks:\n"
+        "  - parts.(no, line) -> sales.(no, line)\n  - refunds.(line, no) -> sales.(line, no)\n"
+    )
+    engine = open_database(tmp_path / "links.duckdb")
+    try:
+        assert check_policy(policy, engine.catalog().tables) == []
+        opened = listed_engine(engine)
+        found = check_links(policy, opened.schema, partial(repeats, policy, opened))
+        return [f"{f.subject}: {f.message}" for f in (*found, *broken_promises(policy, opened))]
+    finally:
+        engine.close()
+
+
+def test_check_reads_links_on_several_columns_as_a_whole(tmp_path: Path) -> None:
+    assert linked(tmp_path) == []
+    (tmp_path / "two").mkdir()
+    found = linked(
+        tmp_path / "two",
+        "INSERT INTO sales VALUES (2, 5, 1)",
+        "INSERT INTO refunds VALUES (1, 6, 0), (4, 5, 0), (4, 7, 7)",
+    )
+    assert [text.split(",")[0] for text in found] == [
+        "sales.(no",
+        "refunds: rows with the same line",
+    ]
+    assert "3 such keys are of several" in found[1]

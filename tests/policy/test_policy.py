@@ -29,6 +29,7 @@ from dpsql.policy import document
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.load import MAX_BYTES, load_policy, parse_policy
 from dpsql.policy.model import (
+    EACH_ROW,
     AccountPolicy,
     ColumnPolicy,
     Link,
@@ -341,7 +342,7 @@ WRONG_LINKS: list[tuple[dict[str, PrivacyUnit | None], list[tuple[str, Link]], s
         3,
     ),
     (
-        {"a": OWNED, "b": OWNED},
+        {"a": OWNED, "b": PrivacyUnit("shop", "s")},
         [("a", Link("x", "b", "y"))],
         "a has a privacy_unit of its own",
         1,
@@ -372,13 +373,63 @@ def test_links_that_lead_to_no_unit_are_refused_in_files_and_in_python(
         kind = "" if unit is None else f"privacy_unit: {{name: {unit.name}, column: {unit.column}}}"
         text += f"  {name}: {{{'public: true' if name == 'd' else kind}}}\n"
     text += "links:\n" + "".join(
-        f"  - {child}.{k.column} -> {k.parent}.{k.parent_column}\n" for child, k in links
+        f"  - {child}.{k.columns[0]} -> {k.parent}.{k.parent_columns[0]}\n" for child, k in links
     )
     with pytest.raises(PolicyError) as in_file:
         parse_policy(text)
     assert reason in in_file.value.reason
     assert in_file.value.place is not None
     assert in_file.value.place.line == 4 + len(units) + line
+
+
+def test_links_on_several_columns_stand_in_brackets() -> None:
+    text = (
+        "version: 1\ndataset: d\ntables:\n  sales: {privacy_unit: {name: c, column: who}}\n"
+        "  parts: {}\n  refunds: {privacy_unit: {name: c, column: whom}}\nlinks:\n"
+        "  - parts.(ticket, line) -> sales.(no, line)\n"
+        "  - 'refunds.(\"a,b\" , line) -> main.sales.(no,line)'\n"
+        "  - refunds.ticket -> sales.no\n  - sales.no -> sales.no\n"
+    )
+    tables = parse_policy(text).tables
+    assert tables["parts"].link == Link(("ticket", "line"), "sales", ("no", "line"))
+    assert tables["refunds"].unit_links == (
+        Link(("a,b", "line"), "sales", ("no", "line")),
+        Link("ticket", "sales", "no"),
+    )
+    assert tables["sales"].unit_links == (Link("no", "sales", "no"),)
+    assert tables["sales"].link is None
+    for wrong, reason in (
+        ("parts.(ticket, line) -> sales.no", "must be"),
+        ("parts.(ticket) -> sales.(no)", None),
+        ("parts.(ticket, line) -> sales.(no, line, k)", "must be"),
+        ("parts.(ticket, ticket) -> sales.(no, line)", "names a column twice"),
+        ("parts.(ticket, line) -> sales.(no, NO)", "names a column twice"),
+    ):
+        broken = text.replace("parts.(ticket, line) -> sales.(no, line)", wrong)
+        if reason is None:  # one name, which is odd
+            assert parse_policy(broken).tables["parts"].link == Link("(ticket)", "sales", "(no)")
+        else:
+            with pytest.raises(PolicyError, match=reason):
+                parse_policy(broken)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [EACH_ROW, PrivacyUnit("shop", "s"), None],
+)
+def test_a_table_with_a_unit_is_linked_to_tables_of_that_unit_alone(
+    other: PrivacyUnit | None,
+) -> None:
+    tables = {
+        "a": TablePolicy("a", OWNED, unit_links=(Link("x", "b", "y"),)),
+        "b": TablePolicy("b", other),
+    }
+    with pytest.raises(PolicyError, match="a has a privacy_unit of its own"):
+        Policy("d", tables=tables)
+    fine = {**tables, "b": TablePolicy("b", OWNED)}
+    assert Policy("d", tables=fine).tables["a"].links == (Link("x", "b", "y"),)
+    with pytest.raises(PolicyError, match="no privacy_unit of its own"):
+        Policy("d", tables={**fine, "a": replace(fine["a"], privacy_unit=None)})
 
 
 def test_a_policy_made_from_another_is_checked_too() -> None:

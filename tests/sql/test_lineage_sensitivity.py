@@ -40,8 +40,12 @@ from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.relations import from_clause
 
 World = Mapping[str, Sequence[Row]]
-UNITS = ("people", "visits", "orders", "logins", "badges")
-LINKS = (("items", 0, "orders", 1), ("returns", 0, "items", 1))  # child, its key, parent, its key
+UNITS = ("people", "visits", "orders", "logins", "badges", "boxes", "refunds", "stamps")
+LINKS = (  # child, its key, parent, its key
+    ("items", slice(0, 1), "orders", slice(1, 2)),
+    ("returns", slice(0, 1), "items", slice(1, 2)),
+    ("parts", slice(0, 2), "boxes", slice(1, 3)),
+)
 
 
 LAB = WorldLab(COLUMNS)
@@ -86,6 +90,7 @@ def plan_of(sql: str, **parameters: Any) -> Planned | None:
 
 WHO = st.sampled_from([1, 1, 2, 2, 3, 4, None])
 SMALL = st.sampled_from([0, 1, 2, 3, None])
+FEW = st.sampled_from([0, 1, None])
 TEXT = st.sampled_from(["1", "2", "bad", "", None])
 NAN = float("nan")
 REAL = st.sampled_from([0.0, -0.0, 1.5, NAN, 1e308, -1e308, 3.0, None])
@@ -111,6 +116,16 @@ WORLDS = st.fixed_dictionaries(
         ),
         "returns": rows_of(st.sampled_from([*range(8), None]), TEXT, SMALL, size=5),
         "logins": rows_of(WHO, SMALL, size=5),
+        "boxes": rows_of(WHO, FEW, FEW, SMALL).map(
+            lambda rows: list(
+                {
+                    (row[1], row[2], None in row[1:3] and i): row for i, row in enumerate(rows)
+                }.values()
+            )
+        ),
+        "parts": rows_of(FEW, FEW, SMALL),
+        "refunds": rows_of(WHO, FEW, FEW, SMALL),
+        "stamps": rows_of(WHO, FEW, SMALL),
         "shops": rows_of(SMALL, TEXT, WIDE, SMALL, size=4),
         "towns": rows_of(TEXT, TEXT, size=3),
     }
@@ -169,6 +184,14 @@ ROWS = (
     "(SELECT uid, k, s AS v FROM visits v WHERE n < (SELECT max(n) FROM visits w WHERE w.uid = v.uid) OR k = 2)",
     "(SELECT uid, k, (SELECT min(CAST(qty AS VARCHAR)) FROM items i WHERE i.okey = o.okey) AS v FROM orders o)",
     "(SELECT uid, k, 'r' AS v FROM people p JOIN (SELECT uid AS u, k FROM logins) ON u = uid WHERE (SELECT sum(x) FROM visits WHERE uid = u) IS NULL)",
+    "(SELECT r.uid, x.k, 'u' AS v FROM boxes x JOIN refunds r ON x.a = r.a AND r.b = x.b)",
+    "(SELECT x.uid, r.k, 'u' AS v FROM boxes x LEFT JOIN refunds r USING (b, a))",
+    "(SELECT x.uid, x.k, 'u' AS v FROM boxes x ANTI JOIN refunds r ON x.a = r.a AND r.b = x.b AND r.k > 0)",
+    "(SELECT uid, k, CAST((a, b) IN (SELECT a, b FROM refunds) AS VARCHAR) AS v FROM boxes)",
+    "(SELECT uid, k, 'u' AS v FROM boxes WHERE (b, a) NOT IN (SELECT b, a FROM refunds WHERE k > 0) OR k = 1)",
+    "(SELECT uid, k, 'u' AS v FROM stamps s WHERE EXISTS (SELECT 1 FROM stamps t WHERE t.no = s.no AND t.k <> s.k))",
+    "(SELECT uid, k, 'u' AS v FROM stamps WHERE no NOT IN (SELECT no FROM stamps WHERE k > 1))",
+    "(SELECT r.uid, y.k, 'u' AS v FROM refunds r JOIN refunds y ON y.a = r.a AND y.b = r.b)",
     "(SELECT uid, k, s AS v FROM visits QUALIFY row_number() OVER (PARTITION BY uid ORDER BY n DESC) = 1)",
     "(SELECT DISTINCT ON (uid, k) uid, k, s AS v FROM visits ORDER BY x)",
     "(SELECT uid, lag(n, 2) OVER (PARTITION BY uid ORDER BY x) AS k, first_value(s) OVER (PARTITION BY k, uid ORDER BY n) AS v FROM visits)",
@@ -179,6 +202,13 @@ ROWS = (
 HIDDEN = (
     "(SELECT k, 'g' AS v FROM items)",
     "(SELECT n AS k, why AS v FROM returns)",
+    "(SELECT k, 'v' AS v FROM parts)",
+    "(SELECT p.k, CAST(x.k AS VARCHAR) AS v FROM parts p JOIN boxes x ON p.a = x.a AND p.b = x.b)",
+    "(SELECT p.k, CAST(x.k AS VARCHAR) AS v FROM parts p LEFT JOIN boxes x ON p.a = x.a AND p.b = x.b AND x.k > 0)",
+    "(SELECT p.k, CAST(q.k AS VARCHAR) AS v FROM parts p JOIN parts q USING (a, b))",
+    "(SELECT p.k, CAST(r.k AS VARCHAR) AS v FROM parts p JOIN boxes x USING (a, b) JOIN refunds r ON x.a = r.a AND x.b = r.b)",
+    "(SELECT k, 'v' AS v FROM parts WHERE (a, b) NOT IN (SELECT a, b FROM boxes WHERE k > 0))",
+    "(SELECT x.k, CAST(r.k AS VARCHAR) AS v FROM boxes x FULL JOIN refunds r ON x.a = r.a AND x.b = r.b)",
     "(SELECT i.k, CAST(o.price AS VARCHAR) AS v FROM items i LEFT JOIN orders o ON i.okey = o.okey AND o.k > 0)",
     "(SELECT i.k, o.k AS w, 'h' AS v FROM orders o RIGHT JOIN items i ON i.okey = o.okey AND o.price > 1)",
     "(SELECT a.k, 'i' AS v FROM items a JOIN items b ON a.okey = b.okey)",
@@ -486,8 +516,78 @@ def test_the_audit_notices_a_table_that_has_a_unit_and_a_link(
     with pytest.raises(PolicyError):
         replace(RULES, tables=tables)
     monkeypatch.setattr(policy, "link_problems", lambda links, tables: iter(()))
+    monkeypatch.setattr(policy, "_misplaced_links", lambda table: iter(()))
     monkeypatch.setattr(lineage_world, "RULES", replace(RULES, tables=tables))
     assert caught(world, sql)
+
+
+def test_the_audit_notices_a_key_that_is_compared_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a link on several columns, no part makes rows belong to one unit, nor do two rows' parts."""
+    whole = "SELECT x.k, count(*) FROM parts p JOIN boxes x ON p.a = x.a AND p.b = x.b GROUP BY x.k"
+    part = "SELECT x.k, count(*) FROM parts p JOIN boxes x ON p.a = x.a GROUP BY x.k"
+    two = (
+        "SELECT x.k, count(*) FROM parts p JOIN (SELECT x.k, x.a, y.b FROM boxes x JOIN boxes y "
+        "ON x.uid = y.uid) x ON p.a = x.a AND p.b = x.b GROUP BY x.k"
+    )
+    world: World = {
+        "boxes": [(u, i, u + i, 1) for u in range(1, 7) for i in range(2)],
+        "parts": [(0, 1, 2)],
+    }
+    assert not caught(world, whole)
+    for other in (part, two, part.replace("p.a = x.a", "p.a = x.a AND p.b < x.b")):
+        with pytest.raises(QueryRefused, match="one privacy unit"):
+            plan_of(other)
+    monkeypatch.setattr(
+        joins, "_all_meet", lambda ones, others, equal: joins._meet(ones, others, equal)
+    )
+    assert caught(world, part)
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"])
+def test_the_audit_notices_links_between_units_that_are_believed(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an owner says of a key is not trusted: a refund of somebody else's box meets none."""
+    key = "x.k" if kind in ("SEMI JOIN", "ANTI JOIN") else "r.k"
+    sql = f"SELECT {key}, count(*) FROM boxes x {kind} refunds r ON x.a = r.a AND x.b = r.b GROUP BY {key}"
+    world: World = {
+        "boxes": [(u, 0, 0, 1) for u in range(2, 7)],
+        "refunds": [(1, 0, 0, 2)],
+    }
+    assert not caught(world, sql)
+    with pytest.raises(QueryRefused, match="one privacy unit"):
+        plan_of(sql.replace("AND x.b = r.b", ""))
+    units_equal = joins.units_equal
+    monkeypatch.setattr(
+        joins,
+        "units_equal",
+        lambda *given: (
+            None if units_equal(*given) is None else exp.EQ(this=exp.true(), expression=exp.true())
+        ),
+    )
+    assert caught(world, sql)
+
+
+def test_the_audit_notices_subqueries_along_links_that_are_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sql = "SELECT count(*) FROM stamps WHERE {}"
+    world: World = {"stamps": [(1, 5, 1), *((u, 5, 3) for u in range(2, 7))]}
+    tests = (
+        "no NOT IN (SELECT no FROM stamps WHERE k < 2)",
+        "k > 2 AND no IN (SELECT no FROM stamps WHERE k < 2)",
+        "k > 2 AND EXISTS (SELECT 1 FROM stamps s WHERE s.no = stamps.no AND s.k < 2)",
+    )
+    assert not any(caught(world, sql.format(test)) for test in tests)
+    units_equal = joins.units_equal
+    monkeypatch.setattr(
+        semijoins,
+        "units_equal",
+        lambda *given: (
+            None if units_equal(*given) is None else exp.EQ(this=exp.true(), expression=exp.true())
+        ),
+    )
+    assert all(caught(world, sql.format(test)) for test in tests)
 
 
 def test_a_link_must_refer_to_a_unique_column() -> None:

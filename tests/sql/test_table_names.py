@@ -95,7 +95,7 @@ def test_links_name_tables_with_their_schema(
     found = link_of(text)
     assert found is not None
     assert (found[0], found[1].parent) == (child, parent)
-    assert (found[1].column, found[1].parent_column) == ("k", "k")
+    assert found[1].pairs == (("k", "k"),)
 
 
 def test_tables_of_main_are_described_without_their_schema() -> None:

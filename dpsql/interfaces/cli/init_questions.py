@@ -38,6 +38,7 @@ from dpsql.owner.draft_options import (
     column_in,
     column_named,
     domain_of,
+    linked_columns,
     table_named,
 )
 from dpsql.owner.draft_text import checked
@@ -126,7 +127,8 @@ class Given:
         for place, name in _split("--unit TABLE.COLUMN=NAME", self.unit):
             draft = draft.with_unit(*column_named(schema, place), name)
         for place, parent in _split("--link TABLE.COLUMN=TABLE.COLUMN", self.link):
-            draft = draft.with_link(*column_named(schema, place), *column_named(schema, parent))
+            table, other, ((column, key), *more) = linked_columns(schema, place, parent)
+            draft = draft.with_link(table, column, other, key, *more)
         for place, text in _split("--bounds TABLE.COLUMN=LOW:HIGH", self.bounds):
             draft = draft.with_column(*column_named(schema, place), bounds_of(text))
         for place, text in _split("--domain TABLE.COLUMN=A,B,C", self.domain):

@@ -2,7 +2,7 @@
 
 Writing R(u) for the rows of a relation that belong to unit u, a join of private R and S is legal if
 its rows that belong to u are a function of R(u), S(u) and public rows. So the condition must hold
-an equality of the units (or along a link) wherever a pair of rows is joined, matched, or kept from
+an equality of the units (or along a whole link) wherever a pair is joined, matched, or kept from
 being kept (ANTI): any further condition only compares rows of one unit. A join with public rows is
 legal if each of its rows holds a private row. An outer join that keeps public rows is the inner
 join, and the rows it keeps are ``given``: all that a question may ask of those without a match are
@@ -22,8 +22,10 @@ from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
+from dpsql.core.sql_types import UNKNOWN
 from dpsql.ir.relations import Join, JoinKind, RowSet, SemiJoin
 from dpsql.sql.expressions.legality import refusal
+from dpsql.sql.lineage.names import generated_column
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
 
 
@@ -63,7 +65,11 @@ def joined(
     equal = _equalities(left, right, pairs)
     most, unique = _most_rows(left, right, equal, kind), _unique(left, right, equal, kind)
     if left.private and right.private:
-        left, right = _as_one_unit(left, right, equal, join, kind, text)
+        units = units_equal(left, right, pairs)
+        if units is None:
+            left, right = _as_one_unit(left, right, equal, join, kind, text)
+        else:
+            conditions = [*conditions, units]
     keeper, other = (right, left) if kind == "right" else (left, right)
     given = left.given
     if not keeper.private and other.private:
@@ -89,6 +95,8 @@ def joined(
         joined=left.joined + right.joined,
         given=given,
         unique=unique,
+        parents=left.parents if tests else left.parents + right.parents,
+        shared=left.shared if tests else left.shared + right.shared,
     ).of_rows_per_unit(most)
 
 
@@ -339,16 +347,51 @@ def _same_parent(left: Relation, right: Relation, equal: Equal) -> bool:
     one, other = left.pending, right.pending
     if one is None or other is None or one.parent != other.parent:
         return False
-    return _meet([one.column], [other.column], equal)
+    return _all_meet(one.columns, other.columns, equal)
 
 
 def _refers(pending: Pending, parent: Relation, equal: Equal) -> bool:
-    """Tell whether an equality follows a child's link into the parent."""
-    keys = [f.column for f in parent.fields if f.origin == pending.parent]
-    return _meet([pending.column], keys, equal)
+    """Tell whether equalities follow a child's link into one row of the parent.
+
+    Of a key of several columns, all are compared, and with columns of the same row.
+    """
+    keys = [key.columns for key in parent.parents if key.of == pending.parent]
+    if len(pending.parent) == 1:
+        keys += [(field.column,) for field in parent.fields if field.origin in pending.parent]
+    return any(_all_meet(pending.columns, key, equal) for key in keys)
 
 
-def _meet(ones: list[str], others: list[str], equal: Equal) -> bool:
+def units_equal(left: Relation, right: Relation, pairs: Sequence[Pair]) -> exp.EQ | None:
+    """Return the equality of units to add to a join along a key whose rows have one unit.
+
+    So each pair of rows belongs to one unit, whether or not that is true of the key. None where
+    the rows do so already, no such key is compared as a whole, or units cannot be compared.
+    """
+    if is_one_unit(left, right, pairs) or left.unit_name != right.unit_name:
+        return None
+    if left.unit is None or right.unit is None or left.rows_are_units or right.rows_are_units:
+        return None
+    equal = _equalities(left, right, pairs)
+    along = any(
+        one.of == other.of and _all_meet(one.columns, other.columns, equal)
+        for one in left.shared
+        for other in right.shared
+    )
+    types = [
+        next(column.type for column in side.rows.columns if column.name == side.unit)
+        for side in (left, right)
+    ]
+    if not along or not types[0].compares_exactly(types[1]):
+        return None
+    return exp.EQ(this=generated_column(left.unit), expression=generated_column(right.unit))
+
+
+def _all_meet(ones: Sequence[str], others: Sequence[str], equal: Equal) -> bool:
+    """Tell whether each of the first columns is equal to the other in its place."""
+    return all(_meet([one], [other], equal) for one, other in zip(ones, others, strict=True))
+
+
+def _meet(ones: Sequence[str], others: Sequence[str], equal: Equal) -> bool:
     """Tell whether one of the first columns is equal to one of the others."""
     return any(not c.isdisjoint(ones) and not c.isdisjoint(others) for c in equal)
 
@@ -360,19 +403,39 @@ def _hint(left: Relation, right: Relation, node: exp.Expr) -> str:
     sides = ((right, left), (left, right))
     links = [(one, one.pending, other) for one, other in sides if one.pending is not None]
     for child, link, other in links:
-        key = next((f for f in other.fields if f.origin == link.parent), None)
-        if key is not None:
-            return f"Join along the link: … ON {_named(child)} = {_written(key)}."
+        keys = [next((f for f in other.fields if f.origin == end), None) for end in link.parent]
+        if None not in keys:
+            return f"Join along the link: … ON {_all_equal(_fields(child, link.columns), keys)}."
+    for one in left.shared:
+        for two in right.shared:
+            found = _all_equal(_fields(left, one.columns), _fields(right, two.columns))
+            if one.of == two.of and found:
+                return f"Join along the link: … ON {found}."
     alike = len({link.parent for _, link, _ in links}) == 1 and len(links) == 2
     if links and not alike:
         child, link, _ = links[0]
-        table, column = link.parent
+        ends = [Field(table, name, name, UNKNOWN) for table, name in link.parent]
         return (
-            f"First join {table}, where the link leads: … ON {_named(child)} = {table}.{column}. "
-            "Then join on the privacy unit."
+            f"First join {link.parent[0][0]}, where the link leads: … ON "
+            f"{_all_equal(_fields(child, link.columns), ends)}. Then join on the privacy unit."
         )
-    what = "link" if alike else "privacy unit"
-    return f"Join on the {what}: … ON {_named(left)} = {_named(right)}."
+    if alike:
+        (second, theirs, _), (first, link, _) = links
+        on = _all_equal(_fields(first, link.columns), _fields(second, theirs.columns))
+        return f"Join on the link: … ON {on}."
+    return f"Join on the privacy unit: … ON {_named(left)} = {_named(right)}."
+
+
+def _fields(relation: Relation, columns: Sequence[str]) -> list[Field | None]:
+    return [relation.field_of(column) for column in columns]
+
+
+def _all_equal(ones: Sequence[Field | None], others: Sequence[Field | None]) -> str:
+    """Write that columns are equal, pair by pair; nothing where one of them has no name here."""
+    pairs = list(zip(ones, others, strict=True))
+    if any(one is None or other is None for one, other in pairs):
+        return ""
+    return " AND ".join(f"{_written(a)} = {_written(b)}" for a, b in pairs if a and b)
 
 
 def _named(relation: Relation) -> str:
@@ -380,7 +443,7 @@ def _named(relation: Relation) -> str:
     if relation.pending is None:
         found = next((f for f in relation.fields if f.identity is Identity.UNIT), None)
     else:
-        found = relation.field_of(relation.pending.column)
+        found = relation.field_of(relation.pending.columns[0])
     return f"the {relation.unit_name} of {relation.tables[0]}" if found is None else _written(found)
 
 

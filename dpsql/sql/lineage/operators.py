@@ -22,6 +22,8 @@ from dpsql.ir.relations import (
     Distinct,
     Extend,
     Filter,
+    Join,
+    JoinKind,
     LinkJoin,
     NumberedRows,
     OneSpelling,
@@ -35,7 +37,7 @@ from dpsql.sql.expressions.enum_order import is_enumerated
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import range_of
 from dpsql.sql.lineage.names import Names, columns_below, generated_column
-from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
+from dpsql.sql.lineage.relation import Field, Identity, Key, Pending, Relation
 from dpsql.sql.lineage.tables import Tables
 from dpsql.sql.relations.from_clause import FromClauses
 from dpsql.syntax.parse import place_of
@@ -120,7 +122,7 @@ class Operators:
         """
         carried = [f.column for f in relation.fields if whole or self._may_need(f)]
         carried += [relation.unit] if relation.unit is not None else []
-        carried += [relation.pending.column] if relation.pending is not None else []
+        carried += relation.pending.columns if relation.pending is not None else ()
         carried = carried or [f.column for f in relation.fields[:1]]  # rows that are only counted
         made = self._names.new_column
         names = {column: made() for column in dict.fromkeys(carried)}
@@ -132,7 +134,9 @@ class Operators:
             rows=rows,
             fields=tuple(replace(f, column=names[f.column]) for f in relation.fields),
             unit=None if relation.unit is None else names[relation.unit],
-            pending=None if pending is None else replace(pending, column=names[pending.column]),
+            pending=None
+            if pending is None
+            else replace(pending, columns=tuple(names[c] for c in pending.columns)),
             equal=tuple(
                 frozenset(names[c] for c in columns if c in names) for columns in relation.equal
             ),
@@ -141,6 +145,8 @@ class Operators:
                 for columns in relation.unique
                 if columns <= names.keys()
             ),
+            parents=_renamed(relation.parents, names),
+            shared=_renamed(relation.shared, names),
         )
 
     def _may_need(self, field: Field) -> bool:
@@ -151,15 +157,24 @@ class Operators:
         """Make the unit of a relation known: a link that is still pending is followed."""
         if relation.pending is None:
             return relation
-        parent, key = self._parent(relation.pending)
-        rows = LinkJoin(relation.rows, parent.rows, relation.pending.column, key)
+        parent, keys = self._parent(relation.pending)
+        pairs = list(zip(relation.pending.columns, keys, strict=True))
+        rows: RowSet
+        if len(pairs) == 1:
+            rows = LinkJoin(relation.rows, parent.rows, *pairs[0])
+        else:
+            equal = tuple(
+                exp.EQ(this=generated_column(one), expression=generated_column(other))
+                for one, other in pairs
+            )
+            rows = Join(relation.rows, parent.rows, JoinKind.INNER, equal)
         return replace(relation, rows=rows, unit=parent.unit, pending=None)
 
-    def _parent(self, pending: Pending) -> tuple[Relation, str]:
-        """Return the parent a link leads to, with its unit known, and its referenced column."""
+    def _parent(self, pending: Pending) -> tuple[Relation, list[str]]:
+        """Return the parent a link leads to, with its unit known, and its referenced columns."""
         parent = self.settled(self.fresh(self._tables.parent_rows(pending)))
-        column = next(f.column for f in parent.fields if f.origin == pending.parent)
-        return parent, column
+        columns = {f.origin: f.column for f in reversed(parent.fields)}
+        return parent, [columns[origin] for origin in pending.parent]
 
     def filtered(self, source: Relation, where: exp.Where) -> Relation:
         """Keep the rows that satisfy a WHERE clause without subqueries."""
@@ -326,6 +341,15 @@ class Operators:
             single=single,
             enumerated=is_enumerated(node),
         )
+
+
+def _renamed(keys: Sequence[Key], names: Mapping[str, str]) -> tuple[Key, ...]:
+    """Return those of the keys whose columns have new names, under these."""
+    return tuple(
+        replace(key, columns=tuple(names[c] for c in key.columns))
+        for key in keys
+        if set(key.columns) <= names.keys()
+    )
 
 
 def _number(value: int) -> exp.Expr:

@@ -55,12 +55,27 @@ class Field:
     enumerated: bool = False
 
 
+Origins = tuple[Origin, ...]
+"""A key of a base table: its columns, in an order of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Columns that are copies of a key of one row of a table, or refer to such a key of another.
+
+    ``of`` is the key that links lead to.
+    """
+
+    columns: tuple[str, ...]
+    of: Origins
+
+
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A child table that reaches its unit through a parent: ``column`` refers to ``parent``."""
+    """A child table that reaches its unit through a parent: ``columns`` refer to ``parent``."""
 
-    column: str
-    parent: Origin
+    columns: tuple[str, ...]
+    parent: Origins
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +91,8 @@ class Relation:
     of columns in all of which no two rows of a unit are the same, NULL taken for a value. Like
     ``single`` columns, they only choose bounds: the rewriting keeps them, whatever the rows are.
     ``given`` are the public rows that an outer join keeps, of which only those with a match are
-    among its rows.
+    among its rows. ``parents`` are the keys of several columns that rows of it have as parents.
+    ``shared`` are the keys, of one column or several, whose rows have one unit, the owner says.
     """
 
     rows: RowSet
@@ -90,6 +106,8 @@ class Relation:
     rows_per_unit: int | None = None
     given: RowSet | None = None
     unique: tuple[frozenset[str], ...] = ()
+    parents: tuple[Key, ...] = ()
+    shared: tuple[Key, ...] = ()
     _by_name: Mapping[str, Sequence[Field]] = field(init=False, repr=False, compare=False)
     _by_column: Mapping[str, Field] = field(init=False, repr=False, compare=False)
 

@@ -44,6 +44,7 @@ from dpsql.sql.lineage.joins import (
     kind_of,
     refuse_many,
     refuse_right_after_comma,
+    units_equal,
 )
 from dpsql.sql.lineage.names import Names, generated_column, resolved_column
 from dpsql.sql.lineage.operators import Bind, Operators
@@ -231,7 +232,8 @@ class Lineage:
         if left.private and right.private and not is_one_unit(left, right, pairs):
             # That they meet on the unit may be known only once the links of both are followed.
             settled = self.operators.settled(left), self.operators.settled(right)
-            left, right = settled if is_one_unit(*settled, pairs) else (left, right)
+            if is_one_unit(*settled, pairs) or units_equal(*settled, pairs) is not None:
+                left, right = settled
         if kind == "full":
             sides = left, right
             made = fully_joined(self.names, self.operators, *sides, join, conditions, pairs, shared)

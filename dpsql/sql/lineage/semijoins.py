@@ -44,7 +44,7 @@ from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.first_answers import after_answering
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries, refusal
 from dpsql.sql.lineage.join_columns import conjuncts, pairs_of
-from dpsql.sql.lineage.joins import depending_on, is_one_unit, refuse_two_units
+from dpsql.sql.lineage.joins import depending_on, is_one_unit, refuse_two_units, units_equal
 from dpsql.sql.lineage.names import (
     Names,
     aliases_of,
@@ -255,7 +255,16 @@ class _Matching:
         self.together = source
         # What makes rows belong to one unit is compared as it is, and is never NULL in both.
         plain: list[exp.EQ] = []
-        if rows.private and not is_one_unit(source, rows, list(pairs_of(inside))):
+        one_unit = not rows.private or is_one_unit(source, rows, list(pairs_of(inside)))
+        units = None if one_unit else units_equal(source, rows, list(pairs_of(inside)))
+        if not one_unit and units is None:
+            units = units_equal(source, rows, list(pairs_of(self.true)))
+            if units is not None:
+                self.unknown_alone = exp.or_(*(_is_null(pair.this) for pair in equal))
+        if units is not None:
+            inside.append(units)
+            self.true = (*inside, *equal)
+        elif not one_unit:
             pairs = list(pairs_of(self.true))
             refuse_two_units(source, rows, pairs, test.query, names.text)
             binding = (p for p in equal if is_one_unit(source, rows, list(pairs_of([*inside, p]))))

@@ -18,7 +18,7 @@ chosen by it, is required of each block (:attr:`Relation.may_repeat_units`). Che
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -41,9 +41,17 @@ from dpsql.ir.relations import (
     Typed,
     ViewScan,
 )
-from dpsql.policy.model import ROW_PROMISE, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import ROW_PROMISE, Link, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.lineage.names import generated_column
-from dpsql.sql.lineage.relation import Field, Identity, Origin, Pending, Relation
+from dpsql.sql.lineage.relation import (
+    Field,
+    Identity,
+    Key,
+    Origin,
+    Origins,
+    Pending,
+    Relation,
+)
 from dpsql.sql.lineage.table_names import is_qualified, name_of
 from dpsql.syntax.parse import place_of
 
@@ -98,9 +106,17 @@ class Tables:
             if source not in self._views or policy.table(source.table.name) is None
         }
         links = {t.name.key: t.link for t in policy.tables.values() if t.link is not None}
-        self._referred = {(k.parent.key, fold(k.parent_column)) for k in links.values()}
+        self._parents = {origins_of(link.parent, link.key) for link in links.values()}
+        self._shared = {
+            origins_of(link.parent, link.key)
+            for table in policy.tables.values()
+            for link in table.unit_links
+        }
+        self._referred = {origin for key in self._parents for origin in key}
+        # What decides alone whose row it is: not a part of a key.
         self.link_keys: frozenset[Origin] = frozenset(
-            self._referred | {(name, fold(k.column)) for name, k in links.items()}
+            {origin for key in self._parents if len(key) == 1 for origin in key}
+            | {(n, fold(c)) for n, k in links.items() if len(k.columns) == 1 for c in k.columns}
         )
         self.most_joined = policy.limits.private_relations
 
@@ -149,12 +165,11 @@ class Tables:
                 who = unit
                 rows, unit = per_period(rows, table, policy.privacy_unit)
         if policy.link is not None:
-            column = _spelled(table, policy.link.column)
+            referring = self._referring(table, policy.link)
             if self._policy.refers_to_unit(policy.link):
-                unit = column
+                (unit,) = referring.columns
             else:
-                parent = (policy.link.parent.key, fold(policy.link.parent_column))
-                pending = Pending(column, parent)
+                pending = Pending(referring.columns, referring.of)
         fields = tuple(
             Field(
                 qualifier=fold(policy.name.table),
@@ -181,11 +196,27 @@ class Tables:
             unique=tuple(
                 frozenset(_spelled(table, name) for name in names) for names in policy.unique
             ),
+            parents=tuple(key for key in self._own(table, self._parents) if len(key.of) > 1),
+            shared=(
+                *self._own(table, self._shared),
+                *(self._referring(table, link) for link in policy.unit_links),
+            ),
         ).of_rows_per_unit(1 if isinstance(rows, EachRow) else policy.rows_per_unit)
+
+    def _referring(self, table: Table, link: Link) -> Key:
+        """Return the columns of a table that a link compares, in the order of the parent's key."""
+        of = {fold(parent): column for column, parent in link.pairs}
+        columns = tuple(_spelled(table, of[name]) for name in link.key)
+        return Key(columns, origins_of(link.parent, link.key))
+
+    def _own(self, table: Table, keys: Collection[Origins]) -> list[Key]:
+        """List those of the keys that are a table's own."""
+        found = sorted(key for key in keys if key[0][0] == table.name.key)
+        return [Key(tuple(_spelled(table, name) for _, name in key), key) for key in found]
 
     def parent_rows(self, pending: Pending) -> Relation:
         """Return the rows of the table that a link leads to."""
-        parent = self._policy.tables.get(pending.parent[0])
+        parent = self._policy.tables.get(pending.parent[0][0])
         found = None if parent is None else self.of_name(parent.name)
         assert found is not None, "links are checked when the policy is made"
         return self.rows(found)
@@ -224,6 +255,11 @@ class Tables:
             suspect = self.may_be_private(cte.this, inner)
             inner[fold(cte.alias)] = Cte(suspect, lambda: None)
         return inner
+
+
+def origins_of(table: TableName, names: Sequence[str]) -> Origins:
+    """Return the columns of a table by their folded names."""
+    return tuple((table.key, name) for name in names)
 
 
 def _likely(name: TableName, known: Sequence[TableName]) -> str | None:

@@ -1644,3 +1644,350 @@ FROM (
 -- postgresql: not bound
 -- spark: not bound
 
+-- title: A join along a link on several columns
+-- world: lineage
+SELECT p.k, COUNT(*) FROM parts p JOIN boxes x ON p.a = x.a AND p.b = x.b GROUP BY p.k;
+
+-- __dpsql_released_0, as one: 115cb5ea0ec5d9b9
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "__dpsql_c7" AS "__dpsql_unit",
+        "__dpsql_c3" AS "__dpsql_k0"
+      FROM (
+        SELECT
+          "a" AS "__dpsql_c1",
+          "b" AS "__dpsql_c2",
+          "k" AS "__dpsql_c3"
+        FROM "parts"
+      )
+      JOIN (
+        SELECT
+          "a" AS "__dpsql_c4",
+          "b" AS "__dpsql_c5",
+          "k" AS "__dpsql_c6",
+          "uid" AS "__dpsql_c7"
+        FROM "boxes"
+      )
+        ON (
+          (
+            "__dpsql_c1" = "__dpsql_c4"
+          ) AND (
+            "__dpsql_c2" = "__dpsql_c5"
+          )
+        )
+      WHERE
+        NOT "__dpsql_c7" IS NULL
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: 3203c120af6bb80f
+-- spark: b7e4c1a632879864
+
+-- title: A table that a link on several columns leads away from
+-- world: lineage
+SELECT k, COUNT(*) FROM parts GROUP BY k;
+
+-- __dpsql_released_0, as one: 93c9cdb3cc852c4b
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "__dpsql_c4" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "parts"
+      JOIN (
+        SELECT
+          "a" AS "__dpsql_c1",
+          "b" AS "__dpsql_c2",
+          "k" AS "__dpsql_c3",
+          "uid" AS "__dpsql_c4"
+        FROM "boxes"
+      )
+        ON (
+          (
+            "a" = "__dpsql_c1"
+          ) AND (
+            "b" = "__dpsql_c2"
+          )
+        )
+      WHERE
+        NOT "__dpsql_c4" IS NULL
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: c605fff958744fa9
+-- spark: 7dced6d7888eec72
+
+-- title: An outer join along a link between units
+-- world: lineage
+SELECT x.k, COUNT(r.k) FROM boxes x LEFT JOIN refunds r ON x.a = r.a AND x.b = r.b GROUP BY x.k;
+
+-- __dpsql_released_0, as one: 50d6246e5fcb2035
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
+    COUNT(*) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      LEAST("__dpsql_of0", 10) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
+    FROM (
+      SELECT
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        COUNT("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          "__dpsql_k0",
+          "__dpsql_m0" AS "__dpsql_m0"
+        FROM (
+          SELECT
+            "__dpsql_c4" AS "__dpsql_unit",
+            "__dpsql_c3" AS "__dpsql_k0",
+            "__dpsql_c7" AS "__dpsql_m0"
+          FROM (
+            SELECT
+              "a" AS "__dpsql_c1",
+              "b" AS "__dpsql_c2",
+              "k" AS "__dpsql_c3",
+              "uid" AS "__dpsql_c4"
+            FROM "boxes"
+          )
+          LEFT JOIN (
+            SELECT
+              "a" AS "__dpsql_c5",
+              "b" AS "__dpsql_c6",
+              "k" AS "__dpsql_c7",
+              "uid" AS "__dpsql_c8"
+            FROM "refunds"
+          )
+            ON (
+              (
+                "__dpsql_c1" = "__dpsql_c5"
+              )
+              AND (
+                "__dpsql_c2" = "__dpsql_c6"
+              )
+              AND (
+                "__dpsql_c4" = "__dpsql_c8"
+              )
+            )
+          WHERE
+            NOT "__dpsql_c4" IS NULL
+        )
+      )
+    )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: ae2da75d8c611141
+-- spark: 7d83bbcce2cb395c
+
+-- title: NOT IN and EXISTS along links between units
+-- world: lineage
+SELECT k, COUNT(*) FROM stamps s WHERE no NOT IN (SELECT no FROM stamps WHERE k > 3) AND EXISTS (SELECT 1 FROM stamps t WHERE t.no = s.no AND t.k <> s.k) GROUP BY k;
+
+-- __dpsql_released_0, as one: 8aa5a00ed91dc941
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM (
+        SELECT
+          *
+        FROM "stamps"
+        ANTI JOIN (
+          SELECT
+            "no" AS "__dpsql_c1",
+            "k" AS "__dpsql_c2",
+            "uid" AS "__dpsql_c3"
+          FROM "stamps"
+        )
+          ON (
+            (
+              "__dpsql_c2" > 3
+            )
+            AND (
+              "uid" = "__dpsql_c3"
+            )
+            AND (
+              (
+                "no"
+              ) = (
+                "__dpsql_c1"
+              )
+              OR (
+                (
+                  "no"
+                )
+              ) IS NULL
+              OR (
+                (
+                  "__dpsql_c1"
+                )
+              ) IS NULL
+            )
+          )
+        WHERE
+          NOT (
+            (
+              "no"
+            )
+          ) IS NULL
+      )
+      SEMI JOIN (
+        SELECT
+          "no" AS "__dpsql_c4",
+          "k" AS "__dpsql_c5",
+          "uid" AS "__dpsql_c6"
+        FROM "stamps"
+      )
+        ON (
+          (
+            "__dpsql_c4" = "no"
+          )
+          AND (
+            "__dpsql_c5" <> "k"
+          )
+          AND (
+            "uid" = "__dpsql_c6"
+          )
+        )
+      WHERE
+        NOT "uid" IS NULL
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: f572d42abebc40c1
+-- spark: 2884af69213c1284
+
