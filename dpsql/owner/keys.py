@@ -98,7 +98,7 @@ def one_row_per_unit(
 
 
 def _one_column(unit: PrivacyUnit | None, link: Link | None) -> str | None:
-    """Name the only column that says whose row it is, if there is one."""
+    """Name the only column with the unit or the link of a table, if there is one."""
     if unit is not None:
         return unit.column
     return link.columns[0] if link is not None and len(link.columns) == 1 else None

@@ -144,7 +144,7 @@ def _of_table(policy: Policy, table: TablePolicy, engine: Engine) -> Iterator[Fi
 
 
 def _of_link(policy: Policy, table: TablePolicy, link: Link, engine: Engine) -> Iterator[Finding]:
-    """Find keys of which the rows of a table and those it refers to have several units."""
+    """Find the keys of a link between two tables of one unit whose rows have several units."""
     parent = policy.table(link.parent)
     assert parent is not None, "links are checked when the policy is made"
     dialect = dialect_of(engine.verdicts)

@@ -583,7 +583,7 @@ def _wrong_ends(
 
 
 def _misplaced_links(table: TablePolicy) -> Iterator[tuple[str, str]]:
-    """Yield a problem where it is not plain what says whose row a row of a table is."""
+    """Yield problems of links beside a privacy unit, or without one: reasons and hints."""
     if table.privacy_unit is not None and table.link is not None:
         yield _own_unit(table.name)
     if table.privacy_unit is None and table.unit_links:

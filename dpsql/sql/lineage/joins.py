@@ -431,7 +431,7 @@ def _fields(relation: Relation, columns: Sequence[str]) -> list[Field | None]:
 
 
 def _all_equal(ones: Sequence[Field | None], others: Sequence[Field | None]) -> str:
-    """Write that columns are equal, pair by pair; nothing where one of them has no name here."""
+    """Write the equalities of columns, pair by pair; nothing where a column has no name here."""
     pairs = list(zip(ones, others, strict=True))
     if any(one is None or other is None for one, other in pairs):
         return ""

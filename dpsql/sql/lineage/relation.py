@@ -61,7 +61,7 @@ Origins = tuple[Origin, ...]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Columns that are copies of a key of one row of a table, or refer to such a key of another.
+    """The columns of a key, or of a reference to it: copies of columns of one row of a table.
 
     ``of`` is the key that links lead to.
     """
