@@ -110,6 +110,11 @@ class AggregateKind(Enum):
         return AggregateKind.AVG_OF_UNITS if self is AggregateKind.AVG else None
 
     @property
+    def is_spread(self) -> bool:
+        """True of variances and standard deviations."""
+        return self.value.parts == _SPREAD
+
+    @property
     def is_deviation(self) -> bool:
         """True if the answer is the root of a variance."""
         return self in (AggregateKind.STDDEV_POP, AggregateKind.STDDEV_SAMP)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
@@ -19,7 +19,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table
-from dpsql.core.sql_types import BIGINT, UNKNOWN, SqlType
+from dpsql.core.sql_types import BIGINT, DOUBLE, UNKNOWN, SqlType
 from dpsql.core.table_name import TableName
 
 
@@ -231,6 +231,9 @@ class PlaceFunction(Enum):
     VALUES = "values"  # how many of them have a value
     LEAST = "least"  # of these values
     LARGEST = "largest"
+    WHOLE_SUM = "whole_sum"  # of these values, as a unit's sums and averages are computed
+    SUM = "sum"
+    AVERAGE = "average"
     FIRST = "first"  # the value in the first row
     BEFORE = "before"  # the value so many rows before it, or NULL
     AFTER = "after"
@@ -269,12 +272,16 @@ class Placed(_Derived):
 
     def _columns(self) -> tuple[Column, ...]:
         types = _types(self.source)
-        made = (
-            Column(value.name, BIGINT if argument is None or counts else types[argument])
-            for value in self.values
-            for argument, counts in [(value.argument, value.function is PlaceFunction.VALUES)]
-        )
+        made = (Column(value.name, _type_of_place(value, types)) for value in self.values)
         return (*self.source.columns, *made)
+
+
+def _type_of_place(value: PlaceValue, types: Mapping[str, SqlType]) -> SqlType:
+    """Return the type of a function of a row's place."""
+    if value.function in (PlaceFunction.SUM, PlaceFunction.AVERAGE):
+        return DOUBLE
+    counts = value.function in (PlaceFunction.VALUES, PlaceFunction.WHOLE_SUM)
+    return BIGINT if value.argument is None or counts else types[value.argument]
 
 
 # -- several relations ----------------------------------------------------------------------------

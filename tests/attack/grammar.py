@@ -615,6 +615,7 @@ class Grammar:
                     f"sum({self._numeric()}) FILTER (WHERE {self._condition(1)})",
                     f"count_if({self._condition(1)})", f"any_value({self._value()})",
                     f"{rng.choice(self._aggregates)}({self._value()})", f"stddev({self._numeric()})",
+                    f"{rng.choice(('arg_max', 'arg_min'))}({self._value()}, {self._value()})",
                 )
             )
             for _ in range(2)

@@ -317,7 +317,15 @@ window_over_private_rows: select n, count(*) from (select n, row_number() over (
 window_over_private_rows: select n, count(*) from (select uid, n from visits qualify row_number() over (partition by k order by n) = 1) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, lag(uid) over (partition by uid + 0 order by n) from visits) group by n
 window_over_private_rows: select n, count(*) from (select distinct on (k) uid, n from visits order by k, n) group by n
-window_over_private_rows: select n, count(*) from (select uid, n, sum(x) over (partition by uid) from visits) group by n
+answers: select t > 3, count(*) from (select uid, n, sum(x) over (partition by uid) as t from visits) group by 1
+not_numeric: select t, count(*) from (select uid, sum(s) over (partition by uid) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select n, sum(n) over (order by n) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows between 1 preceding and current row) as t from visits) group by t
+answers: select l, count(*) from (select uid, arg_max(s, x) as l, any_value(s) as a, stddev(x) as d from visits group by uid) group by l
+aggregate_not_supported: select l, count(*) from (select uid, arg_max(s, x, 2) as l from visits group by uid) group by l
+aggregate_not_supported: select l, count(*) from (select uid, arg_max(x > 1, n) as l from visits group by uid) group by l
+aggregate_not_supported: select l, count(*) from (select uid, first(s) as l from visits group by uid) group by l
+aggregate_not_supported: select l, count(*) from (select k, arg_max(s, x) as l from visits group by k) group by l
 window_over_private_rows: select n, count(*) from (select uid, n, count(*) over (partition by uid order by n range between 1 preceding and current row) from visits) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, lag(n, k) over (partition by uid order by n) from visits) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, max(lag(n) over (order by n)) over (partition by uid) from visits) group by n

@@ -208,3 +208,7 @@ SELECT p.city, count(*) FROM people p JOIN (SELECT i.k, o.uid AS buyer FROM item
 SELECT k, count(*) FROM visits WHERE (uid, k) NOT IN (SELECT uid, k FROM logins WHERE uid > 3) GROUP BY k ORDER BY k
 SELECT (uid, k) IN (SELECT uid, k FROM logins WHERE uid > 3) AS t, count(*) FROM visits GROUP BY 1 ORDER BY 1
 SELECT n, count(*) FROM (SELECT o.okey, count(*) AS n FROM people p LEFT JOIN orders o ON o.uid = p.uid WHERE o.okey IS NOT NULL GROUP BY o.okey) GROUP BY n ORDER BY n
+SELECT l, count(*) FROM (SELECT uid, arg_max(s, n * 1000 + k) AS l FROM visits WHERE s IS NOT NULL GROUP BY uid) GROUP BY l ORDER BY l
+SELECT odd, round(d, 4) AS d, round(p, 4) AS p, count(*) FROM (SELECT uid, k % 2 AS odd, stddev(n) AS d, var_pop(x) FILTER (WHERE n > 0) AS p FROM visits GROUP BY ALL) GROUP BY odd, 2, 3 ORDER BY odd, 2, 3
+SELECT t, count(*) FROM (SELECT uid, sum(n) OVER (PARTITION BY uid ORDER BY k) AS t FROM visits) GROUP BY t ORDER BY t
+SELECT above, count(*) FROM (SELECT uid, x > avg(x) OVER (PARTITION BY uid) AS above, sum(x) OVER (PARTITION BY uid, k) AS total FROM visits) WHERE total > 1 GROUP BY above ORDER BY above

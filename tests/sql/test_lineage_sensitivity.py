@@ -194,6 +194,9 @@ ROWS = (
     "(SELECT r.uid, y.k, 'u' AS v FROM refunds r JOIN refunds y ON y.a = r.a AND y.b = r.b)",
     "(SELECT uid, k, s AS v FROM visits QUALIFY row_number() OVER (PARTITION BY uid ORDER BY n DESC) = 1)",
     "(SELECT DISTINCT ON (uid, k) uid, k, s AS v FROM visits ORDER BY x)",
+    "(SELECT uid, arg_max(n, x) AS k, arg_min(s, n) FILTER (WHERE k > 0) AS v FROM visits GROUP BY uid)",
+    "(SELECT uid, any_value(n) AS k, CAST(stddev(x) AS VARCHAR) AS v FROM visits GROUP BY uid, k % 2)",
+    "(SELECT uid, sum(n) OVER (PARTITION BY uid ORDER BY k) AS k, CAST(avg(x) OVER (PARTITION BY uid) AS VARCHAR) AS v FROM visits)",
     "(SELECT uid, lag(n, 2) OVER (PARTITION BY uid ORDER BY x) AS k, first_value(s) OVER (PARTITION BY k, uid ORDER BY n) AS v FROM visits)",
     "(SELECT o.uid, rank() OVER (PARTITION BY o.uid ORDER BY i.qty) AS k, CAST(count(i.k) OVER (PARTITION BY o.uid) AS VARCHAR) AS v FROM items i JOIN orders o ON i.okey = o.okey)",
     "(SELECT uid, n - lead(n) OVER (PARTITION BY uid ORDER BY k) AS k, CAST(max(x) OVER (PARTITION BY uid ORDER BY s NULLS FIRST) AS VARCHAR) AS v FROM visits QUALIFY min(n) OVER (PARTITION BY uid, s) > 0)",
@@ -346,6 +349,12 @@ REORDERED = (
     "SELECT v, count(*) FROM (SELECT uid, s AS v FROM visits QUALIFY row_number() OVER (PARTITION BY uid ORDER BY k) = 1) GROUP BY v",
     "SELECT v, count(*) FROM (SELECT DISTINCT ON (uid) uid, CAST(x AS VARCHAR) AS v FROM visits) GROUP BY v",
     "SELECT v, count(*) FROM (SELECT uid, lag(n) OVER (PARTITION BY uid ORDER BY k) AS v FROM visits) GROUP BY v",
+    "SELECT v, count(*) FROM (SELECT uid, arg_max(s, k) AS v FROM visits GROUP BY uid) GROUP BY v",
+    "SELECT v, count(*) FROM (SELECT uid, CAST(arg_min(x, k) AS VARCHAR) AS v FROM visits GROUP BY uid) GROUP BY v",
+    "SELECT v, count(*) FROM (SELECT uid, any_value(s) AS v FROM visits GROUP BY uid) GROUP BY v",
+    "SELECT v, count(*) FROM (SELECT uid, CAST(stddev(x) AS VARCHAR) AS v FROM visits GROUP BY uid) GROUP BY v",
+    "SELECT v, count(*) FROM (SELECT uid, CAST(sum(x) OVER (PARTITION BY uid ORDER BY k) AS VARCHAR) AS v FROM visits) GROUP BY v",
+    "SELECT v, count(*) FROM (SELECT uid, CAST(avg(x) OVER (PARTITION BY uid) AS VARCHAR) AS v FROM visits) GROUP BY v",
 )  # fmt: skip
 
 
@@ -436,6 +445,11 @@ def test_a_released_key_does_not_show_which_row_came_first(type_: str, tmp_path:
         "SELECT count(*) FROM visits JOIN people ON visits.uid = people.uid AND visits.s::INT = people.age",
         "SELECT count(*) FROM (SELECT uid, max(CAST(s AS INT)) AS m FROM visits GROUP BY uid HAVING "
         "m * 2147483647 > 0)",
+        "SELECT count(*) FROM (SELECT uid, stddev(x * x) AS t, var_pop(n * n) AS m, "
+        "arg_max(CAST(s AS INT), x) AS a FROM visits GROUP BY uid)",
+        "SELECT count(*) FROM (SELECT uid, sum(n * 5000000000000000000) OVER (PARTITION BY uid) AS t, "
+        "sum(x * 1e300) OVER (PARTITION BY uid ORDER BY k) AS m, avg(x * x) OVER (PARTITION BY uid) "
+        "AS a FROM visits) WHERE t IS NULL OR m > 0 OR a > 0",
     ],
 )  # fmt: skip
 def test_no_row_of_any_table_raises_an_error(sql: str) -> None:

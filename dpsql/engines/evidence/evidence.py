@@ -122,8 +122,7 @@ def _is_total_window(node: _Node) -> bool:
         return False
     if node["type"] != "WINDOW_AGGREGATE":
         return node["type"] in _WINDOWS
-    path = node["qname"]["path"]
-    return path[:-1] == _BUILT_IN and path[-1] in _AGGREGATES and len(node["children"]) <= 1
+    return _is_total_aggregate(node)  # whose rows are some of a group's
 
 
 def _changes_nothing(node: _Node) -> bool:

@@ -31,7 +31,7 @@ from dpsql.syntax.dialect import (
     BoundedAggregate,
 )
 from dpsql.syntax.parse import place_of
-from dpsql.syntax.text import display
+from dpsql.syntax.text import display, written_name
 
 WRAPPERS = (exp.Filter, exp.WithinGroup, BoundedAggregate)
 _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
@@ -42,6 +42,8 @@ _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
     **dict.fromkeys((exp.Min, exp.Max), NodeArguments("this expressions")),
     **dict.fromkeys((exp.Quantile, exp.ApproxQuantile), NodeArguments("this quantile")),
     **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), NodeArguments("this expression")),
+    **dict.fromkeys((exp.ArgMax, exp.ArgMin), NodeArguments("this expression")),
+    exp.AnyValue: NodeArguments("this"),
     **dict.fromkeys((exp.Filter, exp.WithinGroup), NodeArguments("this expression")),
     **dict.fromkeys((BoundedAggregate,), NodeArguments("this expressions")),
     exp.Distinct: NodeArguments("expressions"),
@@ -148,12 +150,14 @@ def read_call(node: exp.Expr, text: str) -> AggregateCall:
 
 
 def _check_arguments(node: exp.Expr, text: str) -> None:
+    function = _function(node)
+    assert isinstance(function, exp.Func)
     for part in node.walk():
         known = _READ.get(type(part))
         if known is not None and not known.hold(part):
             raise refusal(
                 text,
-                "this form of the aggregate is not available",
+                f"{written_name(function)} in this form is not available",
                 "aggregate_not_supported",
                 node,
                 hint="Write its argument alone; docs/sql.md shows each aggregate.",

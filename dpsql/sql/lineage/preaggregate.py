@@ -3,8 +3,9 @@
 Any aggregate of one unit's rows may stand here, exactly: what leaves is bounded like any other row.
 It must not fail and must not depend on the order of rows, which the engine chooses by looking at
 all of them. So sums of fractions are taken over decimals too few to overflow, and what MIN, MAX and
-the keys leave open (0.0 or -0.0) is settled. FILTER is rewritten away, into CASE. Checked by
-``tests/sql/test_lineage_sensitivity.py``.
+the keys leave open (0.0 or -0.0) is settled. The value at the largest or smallest other is looked
+for in a window of the group, the least of several: no two rows can change places there. FILTER is
+rewritten away, into CASE. Checked by ``tests/sql/test_lineage_sensitivity.py``.
 """
 
 from __future__ import annotations
@@ -16,11 +17,29 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from dpsql.core.sql_types import UNKNOWN, SqlType
-from dpsql.ir.relations import Computed, Filter, PerUnit, Typed, UnitFunction, UnitValue
+from dpsql.ir.measures import AggregateKind
+from dpsql.ir.relations import (
+    Computed,
+    Filter,
+    PerUnit,
+    Placed,
+    PlaceFunction,
+    PlaceValue,
+    RowSet,
+    Sorted,
+    Typed,
+    UnitFunction,
+    UnitValue,
+)
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.call import AggregateCall, is_aggregate, read_call
 from dpsql.sql.expressions.comparisons import refuse_unlike
-from dpsql.sql.expressions.enum_order import is_enumerated, mark_enumerated, refuse_enum_order
+from dpsql.sql.expressions.enum_order import (
+    enum_order,
+    is_enumerated,
+    mark_enumerated,
+    refuse_enum_order,
+)
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range_of
 from dpsql.sql.lineage.names import Names, generated_column
@@ -29,12 +48,22 @@ from dpsql.sql.lineage.relation import Field, Identity, Origin, Relation
 from dpsql.syntax.text import output_name, put, to_sql, written_name
 
 _COUNTED = ColumnPolicy(0, 2**53)
-_AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)
+_AT_ENDS = (exp.ArgMax, exp.ArgMin)
+_VALUES_OF_ROWS = (*_AT_ENDS, exp.AnyValue)
+"""Aggregates that are some value of a row: truth values have no least in PostgreSQL."""
+_AGGREGATES = (
+    *(exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.AnyValue),
+    *_AT_ENDS,
+)
+_SPREADS: Final[Mapping[type[exp.Expr], AggregateKind]] = {
+    node: kind for kind in AggregateKind if kind.is_spread for node in kind.value.nodes
+}
 _FUNCTIONS: Final[Mapping[type[exp.Expr], UnitFunction]] = {
     exp.Sum: UnitFunction.SUM,
     exp.Avg: UnitFunction.AVERAGE,
     exp.Min: UnitFunction.LEAST,
     exp.Max: UnitFunction.LARGEST,
+    exp.AnyValue: UnitFunction.LEAST,  # one that the rows of the unit decide
 }
 _ALLOWED = frozenset({"expressions", "from_", "joins", "where", "with_", "group", "having"})
 
@@ -96,6 +125,27 @@ _Name: TypeAlias = tuple[UnitFunction | None, str]
 """The computations of a group, each once: function and text of the argument; None for a key."""
 
 
+@dataclass(frozen=True, slots=True)
+class _AtEnd:
+    """A value at the end of a group, and columns for it, its place, and what is found.
+
+    ``of`` and ``by`` are NULL together: where either is.
+    """
+
+    value: str
+    place: str
+    found: str
+    of: exp.Expr
+    by: exp.Expr
+    largest: bool
+
+
+def _where_there(value: exp.Expr, other: exp.Expr) -> exp.Expr:
+    """Write a value that is NULL where another is."""
+    there = exp.not_(exp.Is(this=exp.Paren(this=other.copy()), expression=exp.null()))
+    return exp.Case(ifs=[exp.If(this=there, true=value.copy())])
+
+
 @dataclass
 class _PerUnit:
     names: Names
@@ -104,6 +154,7 @@ class _PerUnit:
     source: Relation
     keys: list[exp.Expr]
     made: dict[_Name, tuple[Field, Computed | UnitValue]] = field(default_factory=dict)
+    ends: dict[tuple[str, ...], _AtEnd] = field(default_factory=dict)
 
     def relation(self) -> Relation:
         self._check()
@@ -141,7 +192,7 @@ class _PerUnit:
         made = [value for _, value in self.made.values()]
         keys = tuple(key for key in made if isinstance(key, Computed))
         values = tuple(value for value in made if isinstance(value, UnitValue))
-        rows = PerUnit(self.source.rows, keys, values)
+        rows = PerUnit(self._with_ends(), keys, values)
         types = self.operators.bind(rows)
         fields = tuple(
             _typed(known, column.type)
@@ -159,6 +210,39 @@ class _PerUnit:
             unique=(frozenset(key.name for key in keys),),
         ).of_rows_per_unit(self._most_groups())
         return self.operators.one_spelling(groups, self.select.args["group"])
+
+    def _with_ends(self) -> RowSet:
+        """Put beside each row the values at the ends of its group that are asked for."""
+        if not self.ends:
+            return self.source.rows
+        columns: dict[str, exp.Expr] = {}
+        for key in self.keys:
+            if not isinstance(key, exp.Column):
+                columns[self.names.new_column()] = key
+        plain = [key.name for key in self.keys if isinstance(key, exp.Column)]
+        among = tuple(dict.fromkeys([*plain, *columns]))
+        for end in self.ends.values():
+            columns |= {end.value: end.of, end.place: end.by}
+        source = self.operators.extended(self.source, columns)
+        odd = [name for end in self.ends.values() for name in (end.value, end.place)]
+        for name in odd:
+            if not source.type_of(name).has_one_spelling:
+                raise self.names.refuse(
+                    f"values of type {source.type_of(name)} cannot be ordered here",
+                    "key_type",
+                    self.select.args["group"],
+                )
+        values = tuple(
+            PlaceValue(
+                end.found,
+                PlaceFunction.FIRST,
+                end.value,
+                among,
+                (Sorted(end.place, descending=end.largest), Sorted(end.value)),
+            )
+            for end in self.ends.values()
+        )
+        return Placed(source.rows, values)
 
     def _most_groups(self) -> int | None:
         """Return how many groups a unit has at most: one, where its keys have one value each."""
@@ -200,8 +284,17 @@ class _PerUnit:
                 mark_enumerated(column)
                 column.meta["name"] = output_name(node)
             put(node, column)
+        elif isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
+            self._replace(node.this)
+            put(node, node.this)
         elif is_aggregate(node):
-            put(node, self._column(*self._aggregate(node)))
+            spread = self._spread(node)
+            if spread is None:
+                put(node, self._column(*self._aggregate(node)))
+            else:
+                holder = exp.Paren(this=spread)
+                self._replace(holder)
+                put(node, holder)
         elif isinstance(node, exp.Column):
             raise self.names.refuse(
                 f"column {output_name(node)} must be a GROUP BY key or stand inside an aggregate",
@@ -212,12 +305,84 @@ class _PerUnit:
             for child in list(node.iter_expressions()):
                 self._replace(child)
 
+    def _spread(self, node: exp.Expr) -> exp.Expr | None:
+        """Write a variance or a deviation of a unit's rows with sums; None for anything else.
+
+        The sums are exact, so that the order of rows does not matter.
+        """
+        call = read_call(node, self.names.text)
+        kind = _SPREADS.get(type(call.function))
+        if kind is None:
+            return None
+        self._check_plain(call, node, plain=not isinstance(call.function.this, exp.Distinct))
+        self._check_number(call.function.this)
+        value = exp.cast(call.filtered(call.function.this), exp.DType.DOUBLE)
+
+        def summed(of: exp.Expr) -> exp.Expr:
+            return exp.Sum(this=of)
+
+        square = exp.Mul(this=value.copy(), expression=value.copy())
+        number: exp.Expr = exp.Count(this=value.copy())
+        average = exp.Div(
+            this=exp.Mul(this=summed(value.copy()), expression=summed(value.copy())),
+            expression=exp.Nullif(this=number.copy(), expression=exp.Literal.number(0)),
+        )
+        if kind.of_sample:
+            number = exp.Paren(this=exp.Sub(this=number, expression=exp.Literal.number(1)))
+        variance = exp.Div(
+            this=exp.Paren(this=exp.Sub(this=summed(square), expression=average)),
+            expression=exp.Nullif(this=number, expression=exp.Literal.number(0)),
+        )
+        zero = exp.cast(exp.Literal.number(0), exp.DType.DOUBLE)
+        negative = exp.LT(this=variance.copy(), expression=zero.copy())
+        found = exp.Case(ifs=[exp.If(this=negative, true=zero)], default=variance)
+        return exp.Sqrt(this=found) if kind.is_deviation else found
+
+    def _at_end(self, call: AggregateCall, name: str) -> tuple[_Name, Field, UnitValue]:
+        """Read ARG_MAX or ARG_MIN: the value where another is largest or smallest.
+
+        Rows that lack either are passed over. Of several values, it is the least.
+        """
+        value, by = call.filtered(call.function.this), call.function.expression
+        for part in (value, by):
+            check_row_expression(part, self.names.text)
+            refuse_unlike(part, self.source.type_of, self.names.text)
+        if is_enumerated(by):
+            raise enum_order(by, self.names.text)
+        largest = isinstance(call.function, exp.ArgMax)
+        known = (str(largest), to_sql(value), to_sql(by))
+        new = self.names.new_column
+        of, place = _where_there(value, by), _where_there(by, value)
+        end = self.ends.setdefault(known, _AtEnd(new(), new(), new(), of, place, largest))
+        bounds = range_of(value, self.source.policy, self.source.table)
+        found = Field(
+            *("", name, name, UNKNOWN),
+            ColumnPolicy(*bounds) if bounds else None,
+            identity=self.source.identity_of(value),
+            enumerated=is_enumerated(value),
+        )
+        argument = generated_column(end.found)
+        return (
+            (UnitFunction.LEAST, to_sql(argument)),
+            found,
+            UnitValue(name, UnitFunction.LEAST, argument),
+        )
+
     def _aggregate(self, node: exp.Expr) -> tuple[_Name, Field, UnitValue]:
         """Read an aggregate: its name, the facts about its value, and its computation."""
         call = self._call(node)
         function = call.function
-        refuse_enum_order(function, self.names.text)
         name = self.names.new_column()
+        if isinstance(function, _VALUES_OF_ROWS) and is_truth(function.this, self.source.table):
+            raise self.names.refuse(
+                f"{written_name(function)} of a condition is not available per privacy unit",
+                "aggregate_not_supported",
+                node,
+                hint="Write what it stands for: CASE WHEN x > 1 THEN 'yes' ELSE 'no' END.",
+            )
+        if isinstance(function, _AT_ENDS):
+            return self._at_end(call, name)
+        refuse_enum_order(function, self.names.text)
         if isinstance(function, exp.Count | exp.CountIf):
             return self._named(Field("", name, name, UNKNOWN, _COUNTED), *self._count(call))
         argument = call.filtered(function.this)
@@ -247,6 +412,22 @@ class _PerUnit:
         """Read an aggregate that is available per unit."""
         call = read_call(node, self.names.text)
         function, argument = call.function, call.function.this
+        counts = isinstance(function, exp.Count)
+        known = isinstance(function, _AGGREGATES) and not function.args.get("zero_on_all_null")
+        if isinstance(argument, exp.Distinct):
+            plain = counts and len(argument.expressions) == 1
+        elif argument is None or isinstance(argument, exp.Star):
+            plain = counts
+        else:
+            ordered = (argument, function.args.get("expression"))
+            plain = isinstance(argument, exp.Expr) and not any(
+                isinstance(part, exp.Order) for part in ordered
+            )
+        self._check_plain(call, node, plain=known and plain)
+        return call
+
+    def _check_plain(self, call: AggregateCall, node: exp.Expr, *, plain: bool) -> None:
+        """Refuse an aggregate that is not ``plain``, or says more than is read per unit."""
         if call.per_row is not None or call.per_group is not None:
             raise self.names.refuse(
                 "contribution bounds belong to an aggregate that is released, and this one is "
@@ -264,23 +445,15 @@ class _PerUnit:
                 node,
                 hint="Give it in the outer query, to the aggregate over this column.",
             )
-        counts = isinstance(function, exp.Count)
-        known = isinstance(function, _AGGREGATES) and not function.args.get("zero_on_all_null")
-        if isinstance(argument, exp.Distinct):
-            plain = counts and len(argument.expressions) == 1
-        elif argument is None or isinstance(argument, exp.Star):
-            plain = counts
-        else:
-            plain = isinstance(argument, exp.Expr) and not isinstance(argument, exp.Order)
-        if not known or not plain or function.expressions or call.order is not None:
+        if not plain or call.function.expressions or call.order is not None:
             raise self.names.refuse(
-                f"{written_name(function)} in this form is not available per privacy unit",
+                f"{written_name(call.function)} in this form is not available per privacy unit",
                 "aggregate_not_supported",
                 node,
-                hint="Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, MIN and MAX, each "
-                "with FILTER.",
+                hint="Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, MIN, MAX, "
+                "ANY_VALUE, variances and deviations, each with FILTER; for the first or last "
+                "value in an order ARG_MIN(x, day) and ARG_MAX(x, day).",
             )
-        return call
 
     def _check_number(self, node: exp.Expr) -> None:
         """Refuse to sum values of a type that is no number."""

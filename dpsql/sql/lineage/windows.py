@@ -21,7 +21,7 @@ from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.enum_order import enum_order, is_enumerated
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
-from dpsql.sql.expressions.ranges import range_of
+from dpsql.sql.expressions.ranges import is_integral, is_number, range_of
 from dpsql.sql.lineage.names import Names, generated_column, resolved_column
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.preaggregate import key_over_rows
@@ -38,6 +38,8 @@ _FUNCTIONS: Final[Mapping[type[exp.Expr], PlaceFunction]] = {
     exp.Rank: PlaceFunction.RANK,
     exp.Min: PlaceFunction.LEAST,
     exp.Max: PlaceFunction.LARGEST,
+    exp.Sum: PlaceFunction.SUM,
+    exp.Avg: PlaceFunction.AVERAGE,
     exp.FirstValue: PlaceFunction.FIRST,
     exp.Lag: PlaceFunction.BEFORE,
     exp.Lead: PlaceFunction.AFTER,
@@ -47,7 +49,8 @@ _OF_ONE_ROW: Final = frozenset(
 )
 """Functions that tell rows apart whose ORDER BY is equal."""
 _EXTREMES: Final = frozenset({PlaceFunction.LEAST, PlaceFunction.LARGEST})
-_BY_ORDER: Final = frozenset(_FUNCTIONS.values()) - _EXTREMES - {PlaceFunction.NUMBER}
+_TOTALS: Final = frozenset({PlaceFunction.SUM, PlaceFunction.AVERAGE})
+_BY_ORDER: Final = frozenset(_FUNCTIONS.values()) - _EXTREMES - _TOTALS - {PlaceFunction.NUMBER}
 _FARTHEST: Final = 2**31 - 1
 
 
@@ -139,8 +142,10 @@ class _Places:
             raise self._refuse(
                 f"{name} in this form is not available over private rows",
                 function,
-                "Available: ROW_NUMBER(), RANK(), FIRST_VALUE(x), LAG(x, 2), LEAD(x), COUNT, MIN "
-                "and MAX. For the last value sort in the opposite direction.",
+                "Available: ROW_NUMBER(), RANK(), FIRST_VALUE(x), LAG(x, 2), LEAD(x), COUNT, SUM, "
+                "AVG, MIN and MAX. For the last value sort in the opposite direction. Bands of all "
+                "rows by size are asked in two steps: QUANTILE(x, 0.5) first, then CASE or "
+                "width_bucket by what came out.",
             )
         if not _WINDOW.hold(node):
             raise self._refuse(
@@ -194,6 +199,16 @@ class _Places:
                 f"Write PARTITION BY {unit}, alone or beside other columns.",
             )
         of = None if argument is None else self._over(argument)
+        if function in _TOTALS and of is not None:
+            if not is_number(of, self.source.table):
+                raise self.names.refuse(
+                    "the summed value is not a number",
+                    "not_numeric",
+                    node,
+                    hint="Cast it to a number: CAST(x AS DOUBLE).",
+                )
+            if function is PlaceFunction.SUM and is_integral(of, self.source.table):
+                function = PlaceFunction.WHOLE_SUM
         value = PlaceValue(
             "",
             function,
@@ -205,7 +220,8 @@ class _Places:
         known: ColumnPolicy | None = _PLACES
         identity, enumerated = Identity.NONE, False
         if of is not None and function is not PlaceFunction.VALUES:
-            bounds = range_of(of, self.source.policy, self.source.table)
+            summed = function in (PlaceFunction.SUM, PlaceFunction.WHOLE_SUM)
+            bounds = None if summed else range_of(of, self.source.policy, self.source.table)
             known = None if bounds is None else ColumnPolicy(*bounds)
             identity, enumerated = self.source.identity_of(of), is_enumerated(of)
             if enumerated and function in _EXTREMES:

@@ -11,14 +11,14 @@ each of its runs: its text is kept as long as the relation itself (:func:`from_c
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, Table
-from dpsql.core.sql import Sql, join, number, sql
+from dpsql.core.sql import EMPTY_SQL, Sql, join, number, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
 from dpsql.engines.base.dialect import Dialect
@@ -161,7 +161,8 @@ class FromClauses:
             case PerUnit():
                 return self._per_unit(node)
             case Placed():
-                made = join(", ", map(self._place_value, node.values))
+                types = {column.name: column.type for column in node.source.columns}
+                made = join(", ", (self._place_value(value, types) for value in node.values))
                 return sql("SELECT *, {} FROM {}", made, self._of(node.source))
             case Combined():
                 return self._combined(node)
@@ -229,7 +230,7 @@ class FromClauses:
         places = join(", ", (number(place + 1) for place in range(len(keys))))
         return sql("SELECT {} FROM {} GROUP BY {}", selected, self._of(node.source), places)
 
-    def _place_value(self, value: PlaceValue) -> Sql:
+    def _place_value(self, value: PlaceValue, types: Mapping[str, SqlType]) -> Sql:
         """Write a function of a row's place; its frame is that of SQL, up to the row's equals."""
         among = self._listed(value.among)
         window = sql("PARTITION BY {}", among)
@@ -248,6 +249,12 @@ class FromClauses:
                 text = sql("min({}) {}", of, over)
             case PlaceFunction.LARGEST:
                 text = sql("max({}) {}", of, over)
+            case PlaceFunction.WHOLE_SUM:
+                text = self._whole_sum(of, types[value.argument or ""], over)
+            case PlaceFunction.SUM:
+                text = self._sum(of, types[value.argument or ""], over)[0]
+            case PlaceFunction.AVERAGE:
+                text = sql("{} / {}", *self._sum(of, types[value.argument or ""], over))
             case PlaceFunction.FIRST:
                 text = dialect.first_within(of, window)
             case PlaceFunction.BEFORE:
@@ -303,12 +310,25 @@ class FromClauses:
             case UnitFunction.LARGEST:
                 return sql("max({})", text)
             case UnitFunction.WHOLE_SUM:
-                number = dialect.try_cast(text, BIGINT, source)
-                whole = column(number, *_BIGINT, dialect=dialect).sum()
-                return dialect.try_cast(whole.sql, BIGINT, whole.type)
-        exact = dialect.try_cast(text, _EXACT, source)
-        total = dialect.cast(dialect.sum(exact, wide=True), DOUBLE)
-        return total if value.function is UnitFunction.SUM else sql("{} / count({})", total, exact)
+                return self._whole_sum(text, source)
+        total, number = self._sum(text, source)
+        return total if value.function is UnitFunction.SUM else sql("{} / {}", total, number)
+
+    def _whole_sum(self, text: Sql, source: SqlType, over: Sql = EMPTY_SQL) -> Sql:
+        """Sum integers as a BIGINT, NULL where it is none: of a group, or ``over`` a window."""
+        number = self._dialect.try_cast(text, BIGINT, source)
+        whole = column(number, *_BIGINT, dialect=self._dialect).sum()
+        return self._dialect.try_cast(_within(whole.sql, over), BIGINT, whole.type)
+
+    def _sum(self, text: Sql, source: SqlType, over: Sql = EMPTY_SQL) -> tuple[Sql, Sql]:
+        """Sum numbers as decimals, and count them: of a group, or ``over`` a window."""
+        exact = self._dialect.try_cast(text, _EXACT, source)
+        total = _within(self._dialect.sum(exact, wide=True), over)
+        return self._dialect.cast(total, DOUBLE), _within(sql("count({})", exact), over)
+
+
+def _within(aggregate: Sql, over: Sql) -> Sql:
+    return sql("{} {}", aggregate, over) if over else aggregate
 
 
 def _over(columns: tuple[Column, ...]) -> Table:

@@ -1991,3 +1991,287 @@ FROM (
 -- postgresql: f572d42abebc40c1
 -- spark: 2884af69213c1284
 
+-- title: Values at the ends and deviations of a unit's rows
+-- world: lineage
+SELECT a, COUNT(*), COUNT(d), COUNT(b), COUNT(c) FROM (SELECT uid, k % 2 AS odd, ARG_MAX(s, n) AS a, ARG_MIN(x, k) AS b,
+STDDEV(x) AS d, ANY_VALUE(n) AS c FROM visits GROUP BY uid, odd HAVING VAR_POP(n) < 1e6) GROUP BY a;
+
+-- __dpsql_released_0, as one: 6f426934dd1c4976
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1",
+  "__dpsql_m2",
+  "__dpsql_m3",
+  "__dpsql_m4"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m2"), 0))) AS BIGINT) AS "__dpsql_m2",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m3"), 0))) AS BIGINT) AS "__dpsql_m3",
+    COUNT(*) AS "__dpsql_m4"
+  FROM (
+    SELECT
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      LEAST("__dpsql_of0", 10) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 10) AS "__dpsql_m1",
+      LEAST("__dpsql_of2", 10) AS "__dpsql_m2",
+      LEAST("__dpsql_of3", 10) AS "__dpsql_m3",
+      LEAST("__dpsql_of0", 1) AS "__dpsql_m4"
+    FROM (
+      SELECT
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT("__dpsql_m1") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1",
+        COUNT("__dpsql_m2") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of2",
+        COUNT("__dpsql_m3") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of3"
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          "__dpsql_k0",
+          "__dpsql_m1" AS "__dpsql_m1",
+          "__dpsql_m2" AS "__dpsql_m2",
+          "__dpsql_m3" AS "__dpsql_m3"
+        FROM (
+          SELECT
+            "__dpsql_c1" AS "__dpsql_unit",
+            "__dpsql_c3" AS "__dpsql_k0",
+            "__dpsql_c38" AS "__dpsql_m1",
+            "__dpsql_c7" AS "__dpsql_m2",
+            "__dpsql_c21" AS "__dpsql_m3"
+          FROM (
+            SELECT
+              *,
+              (
+                TRY(
+                  SQRT(
+                    TRY(
+                      CASE
+                        WHEN TRY(
+                          (
+                            "__dpsql_c11" - "__dpsql_c12" * "__dpsql_c12" / NULLIF("__dpsql_c14", 0)
+                          ) / NULLIF((
+                            "__dpsql_c14" - 1
+                          ), 0) < TRY_CAST(0 AS DOUBLE)
+                        )
+                        THEN TRY(TRY_CAST(0 AS DOUBLE))
+                        ELSE TRY(
+                          (
+                            "__dpsql_c11" - "__dpsql_c12" * "__dpsql_c12" / NULLIF("__dpsql_c14", 0)
+                          ) / NULLIF((
+                            "__dpsql_c14" - 1
+                          ), 0)
+                        )
+                      END
+                    )
+                  )
+                )
+              ) AS "__dpsql_c38"
+            FROM (
+              SELECT
+                *
+              FROM (
+                SELECT
+                  "__dpsql_c1" AS "__dpsql_c1",
+                  "__dpsql_c2" AS "__dpsql_c2",
+                  "__dpsql_c3" AS "__dpsql_c3",
+                  CASE WHEN ISNAN("__dpsql_c7") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c7" + 0 END AS "__dpsql_c7",
+                  CASE WHEN ISNAN("__dpsql_c11") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c11" + 0 END AS "__dpsql_c11",
+                  CASE WHEN ISNAN("__dpsql_c12") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c12" + 0 END AS "__dpsql_c12",
+                  "__dpsql_c14" AS "__dpsql_c14",
+                  "__dpsql_c21" AS "__dpsql_c21",
+                  CASE WHEN ISNAN("__dpsql_c22") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c22" + 0 END AS "__dpsql_c22",
+                  CASE WHEN ISNAN("__dpsql_c23") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c23" + 0 END AS "__dpsql_c23",
+                  "__dpsql_c25" AS "__dpsql_c25"
+                FROM (
+                  SELECT
+                    "uid" AS "__dpsql_c1",
+                    TRY("k" % 2) AS "__dpsql_c2",
+                    MIN("__dpsql_c6") AS "__dpsql_c3",
+                    MIN("__dpsql_c10") AS "__dpsql_c7",
+                    CAST(SUM(
+                      TRY_CAST(TRY(TRY_CAST("x" AS DOUBLE) * TRY_CAST("x" AS DOUBLE)) AS DECIMAL(25, 8))
+                    ) AS DOUBLE) AS "__dpsql_c11",
+                    CAST(SUM(TRY_CAST(TRY(TRY_CAST("x" AS DOUBLE)) AS DECIMAL(25, 8))) AS DOUBLE) AS "__dpsql_c12",
+                    COUNT(TRY(TRY_CAST("x" AS DOUBLE))) AS "__dpsql_c14",
+                    MIN("n") AS "__dpsql_c21",
+                    CAST(SUM(
+                      TRY_CAST(TRY(TRY_CAST("n" AS DOUBLE) * TRY_CAST("n" AS DOUBLE)) AS DECIMAL(25, 8))
+                    ) AS DOUBLE) AS "__dpsql_c22",
+                    CAST(SUM(TRY_CAST(TRY(TRY_CAST("n" AS DOUBLE)) AS DECIMAL(25, 8))) AS DOUBLE) AS "__dpsql_c23",
+                    COUNT(TRY(TRY_CAST("n" AS DOUBLE))) AS "__dpsql_c25"
+                  FROM (
+                    SELECT
+                      *,
+                      FIRST_VALUE("__dpsql_c4") OVER (PARTITION BY "uid", "__dpsql_c32" ORDER BY "__dpsql_c5" DESC, "__dpsql_c4") AS "__dpsql_c6",
+                      FIRST_VALUE("__dpsql_c8") OVER (PARTITION BY "uid", "__dpsql_c32" ORDER BY "__dpsql_c9", "__dpsql_c8") AS "__dpsql_c10"
+                    FROM (
+                      SELECT
+                        *,
+                        TRY("k" % 2) AS "__dpsql_c32",
+                        CASE WHEN NOT (
+                          "n"
+                        ) IS NULL THEN "s" END AS "__dpsql_c4",
+                        CASE WHEN NOT (
+                          "s"
+                        ) IS NULL THEN "n" END AS "__dpsql_c5",
+                        CASE WHEN NOT (
+                          "k"
+                        ) IS NULL THEN "x" END AS "__dpsql_c8",
+                        CASE WHEN NOT (
+                          "x"
+                        ) IS NULL THEN "k" END AS "__dpsql_c9"
+                      FROM "visits"
+                    )
+                  )
+                  GROUP BY
+                    1,
+                    2
+                )
+              )
+              WHERE
+                TRY(
+                  (
+                    TRY(
+                      CASE
+                        WHEN TRY(
+                          (
+                            "__dpsql_c22" - "__dpsql_c23" * "__dpsql_c23" / NULLIF("__dpsql_c25", 0)
+                          ) / NULLIF("__dpsql_c25", 0) < TRY_CAST(0 AS DOUBLE)
+                        )
+                        THEN TRY(TRY_CAST(0 AS DOUBLE))
+                        ELSE TRY(
+                          (
+                            "__dpsql_c22" - "__dpsql_c23" * "__dpsql_c23" / NULLIF("__dpsql_c25", 0)
+                          ) / NULLIF("__dpsql_c25", 0)
+                        )
+                      END
+                    )
+                  ) < 1e6
+                )
+            )
+          )
+          WHERE
+            NOT "__dpsql_c1" IS NULL
+        )
+      )
+    )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: not bound
+-- spark: not bound
+
+-- title: Totals of a unit's rows up to each
+-- world: lineage
+SELECT k, COUNT(*) FROM (SELECT k, SUM(x) OVER (PARTITION BY uid ORDER BY k) AS total, AVG(n) OVER (PARTITION BY uid) AS mean,
+SUM(n) OVER (PARTITION BY uid, k) AS whole FROM visits) WHERE total > mean OR whole > 3 GROUP BY k;
+
+-- __dpsql_released_0, as one: 60203cf7b4f8c369
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "__dpsql_c1" AS "__dpsql_unit",
+        "__dpsql_c2" AS "__dpsql_k0"
+      FROM (
+        SELECT
+          *,
+          CAST(SUM(TRY_CAST("__dpsql_c4" AS DECIMAL(25, 8))) OVER (PARTITION BY "__dpsql_c1" ORDER BY "__dpsql_c2") AS DOUBLE) AS "__dpsql_c6",
+          CAST(SUM(TRY_CAST("__dpsql_c3" AS DECIMAL(25, 8))) OVER (PARTITION BY "__dpsql_c1") AS DOUBLE) / COUNT(TRY_CAST("__dpsql_c3" AS DECIMAL(25, 8))) OVER (PARTITION BY "__dpsql_c1") AS "__dpsql_c7",
+          TRY_CAST(SUM(TRY_CAST("__dpsql_c3" AS BIGINT)) OVER (PARTITION BY "__dpsql_c1", "__dpsql_c2") AS BIGINT) AS "__dpsql_c8"
+        FROM (
+          SELECT
+            "__dpsql_c1" AS "__dpsql_c1",
+            "__dpsql_c2" AS "__dpsql_c2",
+            "__dpsql_c3" AS "__dpsql_c3",
+            CASE WHEN ISNAN("__dpsql_c4") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c4" + 0 END AS "__dpsql_c4"
+          FROM (
+            SELECT
+              "uid" AS "__dpsql_c1",
+              "k" AS "__dpsql_c2",
+              "n" AS "__dpsql_c3",
+              "x" AS "__dpsql_c4"
+            FROM "visits"
+          )
+        )
+      )
+      WHERE
+        NOT "__dpsql_c1" IS NULL
+        AND (
+          "__dpsql_c6" > "__dpsql_c7" OR "__dpsql_c8" > 3
+        )
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: c721a3f9bc9f25aa
+-- spark: a8e8b742150ef511
