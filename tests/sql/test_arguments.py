@@ -332,7 +332,7 @@ def test_words_that_no_rule_reads_are_refused(text: str) -> None:
     ],
 )
 def test_words_of_an_aggregate_that_nothing_reads_are_refused(text: str) -> None:
-    with pytest.raises(QueryRefused, match="this form of the aggregate"):
+    with pytest.raises(QueryRefused, match="in this form"):
         read_call(parsed(text), text)
 
 
@@ -342,7 +342,7 @@ def test_of_an_aggregate_every_argument_is_read() -> None:
             if name not in known._known and issubclass(kind, exp.AggFunc):
                 node = kind(this=exp.column("i1"))
                 node.args[name] = exp.Literal.number(1)
-                with pytest.raises(QueryRefused, match="this form of the aggregate"):
+                with pytest.raises(QueryRefused, match="in this form"):
                     read_call(node, "")
 
 
