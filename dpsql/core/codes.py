@@ -103,6 +103,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "option_twice": "An option of WITH DIFFERENTIAL_PRIVACY that is given twice.",
         "options_not_private": "WITH DIFFERENTIAL_PRIVACY on a SELECT over released rows.",
         "order_not_selected": "ROLLUP and the like, sorted by something that is not selected.",
+        "pivot_not_public": "PIVOT without a list of values: its columns would follow from rows.",
         "query_too_deep": "Brackets or operators nested so deeply that reading them is not safe.",
         "query_too_large": "Very many parts, or aliases or joins that stand for very many.",
         "query_too_long": "A text so long that reading it is not safe.",
@@ -117,7 +118,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "statement_not_allowed": "Something other than a query inside a query.",
         "subquery_over_private_rows": "A condition on private rows that depends on a number or "
         "on groups computed of other private rows.",
-        "table_form_not_allowed": "A private table with a sample, a pivot or a version.",
+        "table_form_not_allowed": "A private table with a sample or a version, or a PIVOT in a "
+        "condition.",
         "table_function": "A function in FROM that could read files, catalogs or settings.",
         "tail_too_large": "Constants, or columns repeated in each other, that take more memory or "
         "time than there is.",

@@ -129,6 +129,27 @@ def _parse_anonymized(parser: DuckDBParser, word: str) -> exp.Expr:
     return BoundedAggregate(this=function, expressions=said)
 
 
+def _pivoting(written: exp.Pivot) -> exp.Select:
+    """Write the statement ``PIVOT t ON x USING y`` as ``SELECT * FROM t PIVOT (y FOR x)``.
+
+    Where no values are given, what stands behind FOR is no IN but the expression alone.
+    """
+    source, on = written.this, written.expressions
+    into = written.args.get("into")
+    if written.args.get("unpivot"):
+        names = [exp.to_identifier("name")] if into is None else [into.this]
+        values = [exp.to_identifier("value")] if into is None else into.expressions
+        pivot = exp.Pivot(
+            expressions=values, fields=[exp.In(this=names[0], expressions=on)], unpivot=True
+        )
+    else:
+        using = written.args.get("using") or [exp.Count(this=exp.Star(), big_int=True)]
+        pivot = exp.Pivot(expressions=using, fields=on, unpivot=False, into=into)
+    pivot.set("group", written.args.get("group"))
+    source.append("pivots", pivot)
+    return exp.Select(expressions=[exp.Star()], from_=exp.From(this=source))
+
+
 class PrivateDuckDB(DuckDB):
     """The dialect of analysts. Nothing generates it: the clause never reaches an engine."""
 
@@ -196,6 +217,15 @@ class PrivateDuckDB(DuckDB):
                 self.raise_error("Expected a number of rows alone")
             limit.meta["top"] = True
             return limit
+
+        def _parse_simplified_pivot(  # type: ignore[override]  # of a statement, a query is made
+            self, is_unpivot: bool | None = None
+        ) -> exp.Select:
+            written = super()._parse_simplified_pivot(is_unpivot)
+            select = _pivoting(written)
+            select.set("order", self._parse_order())
+            select.set("limit", self._parse_limit())
+            return select
 
         def _parse_placeholder(self) -> exp.Expr | None:
             start = self._curr

@@ -92,7 +92,6 @@ _INSTEAD: Final = {
         ("prepare", "execute", "deallocate"),
         "Pass values beside the query: sql('SELECT … WHERE k = ?', [3]).",
     ),
-    **dict.fromkeys(("pivot", "unpivot"), "Aggregate first: SELECT * FROM (SELECT …) PIVOT (…)."),
     "summarize": "DESCRIBE shows columns and declared bounds; ask for counts and averages.",
     "explain": "EXPLAIN takes one SELECT.",
     "values": "Write SELECT * FROM (VALUES …) t.",

@@ -150,6 +150,7 @@ class Grammar:
             "semi-joins": (4, self._semi_joined),
             "set operations": (4, self._set_operation),
             "grouping sets": (3, self._grouping_sets),
+            "pivots": (3, self._pivoted),
             "tails": (0.6, self._tail),
             "corpus": (6, self._corpus),
             "statements": (0.8, self._beside),
@@ -736,6 +737,24 @@ class Grammar:
             f"SELECT {one}, {other}, {self._aggregate()}{extra} FROM {self.table}{self._where(0.3)} "
             f"GROUP BY {form}"
         )
+
+    def _pivoted(self) -> str:
+        """PIVOT by values that are listed, or known by their form, and UNPIVOT."""
+        column, other = self._column(), self._column()
+        if self._chance(0.4):
+            self._note("unpivot")
+            asked = self.rng.choice(("count(*)", "count(v), sum(v)", "count(DISTINCT uid), min(v)"))
+            nulls = self.rng.choice(("", "INCLUDE NULLS "))
+            rows = f"{self.table} UNPIVOT {nulls}(v FOR m IN ({column}, {other} AS 'x'))"
+            return f"SELECT m, {asked} FROM {rows}{self._where(0.3)} GROUP BY m"
+        self._note("pivot")
+        value = self._value("ANY", 1) if self._chance(0.3) else column
+        constants = ", ".join(self._constant("ANY") for _ in range(2))
+        on = self.rng.choice((f"{value} IN ({constants})", value, f"month({value})"))
+        group = self.rng.choice(("", f" GROUP BY {other}", " GROUP BY uid"))
+        rows = self.rng.choice((self.table, f"(SELECT {column}, {other} FROM {self.table})"))
+        written = f"PIVOT {rows} ON {on} USING {self._aggregate()}{group}"
+        return written if self._chance(0.7) else f"SELECT count(*) FROM ({written})"
 
     def _tail(self) -> str:
         """Anything at all over released rows."""

@@ -249,8 +249,36 @@ table_form_not_allowed: select count(*) from visits tablesample 10%
 clause_not_allowed: select count(*) from visits using sample 10
 clause_not_allowed: select count(*) from visits using sample reservoir(10 rows) repeatable (100)
 clause_not_allowed: select distinct on (k) k, s from visits
-table_form_not_allowed: select * from visits pivot (count(*) for k in (1,2))
-raw_rows: select * from (pivot visits on k using count(*))
+groups_by_unit: select * from visits pivot (count(*) for k in (1,2))
+pivot_not_public: select * from (pivot visits on k using count(*))
+pivot_not_public: pivot visits on s using sum(n) group by k
+pivot_not_public: pivot visits on s in (select s from visits group by s) using count(*) group by k
+pivot_not_public: pivot visits on s in (select s from shops, visits group by s) using count(*) group by k
+pivot_not_public: with r as (select s from visits group by s) pivot visits on s in (select s from r) using count(*) group by k
+pivot_not_public: pivot visits on k in (n) using count(*) group by s
+pivot_not_public: pivot shops on k using count(*) group by size
+pivot_not_public: pivot (select k, s, count(*) as c from visits group by all) on k using sum(c)
+groups_by_unit: pivot visits on k in (1, 2) using count(*)
+groups_by_unit: pivot visits on k in (1, 2) using count(*) group by uid
+clause_not_allowed: pivot visits on k in (1, 2) using count(*) group by rollup(s)
+syntax_error: pivot visits on k in (1, 2) using sum(n) / count(*) group by s
+clause_not_allowed: pivot visits on k in (1, 2) using coalesce(sum(n), count(*)) group by s
+clause_not_allowed: pivot visits on k in (1, 2) using n group by s
+clause_not_allowed: pivot visits on k in (1, 2) using count(*) filter (where n > 2) group by s
+clause_not_allowed: pivot visits on s in ('a', 'A') using count(*) group by k
+clause_not_allowed: select * from visits pivot (count(*) for k in (1)) pivot (count(*) for s in ('a'))
+text_compared: pivot visits on s in (1, 2) using count(*) group by k
+table_form_not_allowed: select count(*) from visits where exists (select * from visits pivot (count(*) for k in (1) group by uid))
+answers: pivot visits on k in (1, 2) using count(*), sum(n) group by s
+answers: pivot visits on flag using count(distinct uid) group by s
+answers: select one, count(*) from visits pivot (count(*) for k in (1 as one) group by uid) group by one
+raw_rows: unpivot visits on k, n
+raw_rows: select * from visits unpivot (v for m in (k, n))
+clause_not_allowed: select m, count(*) from visits unpivot ((v, w) for m in ((k, n))) group by m
+clause_not_allowed: select name, count(*) from (unpivot visits on columns(* exclude (uid))) group by name
+clause_not_allowed: select name, count(*) from (unpivot visits on k + 1, n) group by name
+groups_by_unit: select value, count(*) from (unpivot visits on uid, n) group by value
+answers: select m, count(*), sum(v) from visits unpivot (v for m in (k, n)) group by m
 answers: select count(*) from visits as v(a,b,c)
 table_form_not_allowed: select count(*) from visits at (version => 1)
 table_form_not_allowed: select count(*) from only visits
@@ -416,8 +444,8 @@ explain_analyze: explain analyze select count(*) from visits
 not_a_query: prepare a as select count(*) from visits
 not_a_query: execute a
 tells: use main
-not_a_query: pivot visits on k using count(*)
-not_a_query: unpivot visits on n, big into name a value b
+pivot_not_public: pivot visits on k using count(*)
+raw_rows: unpivot visits on n, big into name a value b
 not_a_query: values (1)
 statement_not_allowed: select count(*) into x from visits
 several_statements: select count(*) from visits; select 1

@@ -160,3 +160,16 @@ SELECT k % 3 AS r, count(*) FROM visits WHERE r = 1 GROUP BY r ORDER BY r
 SELECT year(d) AS y, k AS g, count(*) FROM visits WHERE y = 2024 AND g > 2 GROUP BY y, g ORDER BY y, g
 SELECT n AS k, count(*) FROM visits WHERE k > 3 GROUP BY n ORDER BY 1
 SELECT upper(s) AS t, k AS u, count(*) FROM visits WHERE t <> 'S1' AND u < 4 GROUP BY t, u ORDER BY t, u
+PIVOT visits ON k IN (1, 2, 3) USING count(*) GROUP BY s ORDER BY s
+PIVOT visits ON k IN (2, 1) USING sum(n) AS total, count(*) GROUP BY flag ORDER BY flag
+PIVOT visits ON s IN ('s1', 's2'), flag USING count(n) GROUP BY d ORDER BY d LIMIT 5
+PIVOT (SELECT flag, s, n FROM visits WHERE n > 2) ON flag USING sum(n), count(DISTINCT n) AS different ORDER BY s
+PIVOT visits ON k IN (SELECT k FROM shops WHERE k < 3) USING count(n) GROUP BY flag ORDER BY flag
+PIVOT visits ON k IN (1, NULL) GROUP BY flag ORDER BY flag
+WITH r AS (SELECT * FROM visits WHERE k < 4) PIVOT r ON month(d) IN (1, 2) USING count(*) GROUP BY k ORDER BY k
+SELECT * FROM (SELECT s, k, n FROM visits) PIVOT (sum(n), count(*) AS c FOR k IN (1 AS one, 2)) ORDER BY s
+SELECT q.a - q.b AS difference, flag FROM visits PIVOT (count(*) FOR s IN ('s1', 's2') GROUP BY flag) AS q(flag, a, b) ORDER BY flag
+SELECT one, count(*) FROM visits PIVOT (count(*) FOR k IN (1 AS one, 2 AS two) GROUP BY uid) GROUP BY one ORDER BY one
+SELECT name, value, count(*) FROM (UNPIVOT visits ON k, n) GROUP BY name, value ORDER BY name, value
+SELECT m, count(*), sum(v), count(DISTINCT uid) FROM visits UNPIVOT INCLUDE NULLS (v FOR m IN (n, x AS 'ex')) GROUP BY m ORDER BY m
+SELECT s, m, count(v) FROM (UNPIVOT (SELECT uid, s, k, n FROM visits) ON k AS "K", n INTO NAME m VALUE v) GROUP BY s, m ORDER BY s, m

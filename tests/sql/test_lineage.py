@@ -536,7 +536,9 @@ REFUSED = [
     ("SELECT count(*) FROM (SELECT k FROM visits) TABLESAMPLE 10%", "table_form_not_allowed", ""),
     ("WITH a AS (FROM visits) SELECT count(*) FROM a TABLESAMPLE 10%", "table_form_not_allowed", ""),
     ("SELECT count(*) FROM visits v TABLESAMPLE 10% JOIN shops s USING (k)", "table_form_not_allowed", ""),
-    ("SELECT count(*) FROM (FROM visits) PIVOT (count(*) FOR k IN (1, 2))", "table_form_not_allowed", ""),
+    ("SELECT * FROM (FROM visits) PIVOT (count(*) FOR k IN (1, 2))", "groups_by_unit", "k IN (1, 2)"),
+    ("SELECT count(*) FROM people WHERE uid IN (FROM visits PIVOT (count(*) FOR k IN (1)))", "groups_by_unit", "k IN (1)"),
+    ("SELECT count(*) FROM people WHERE EXISTS (FROM visits PIVOT (count(*) FOR k IN (1)))", "table_form_not_allowed", ""),
     ("SELECT count(*) FROM (SELECT DISTINCT ON (k) uid, n FROM visits)", "window_over_private_rows", ""),
     (
         "SELECT count(*) FROM (SELECT row_number() OVER () AS r FROM visits)",

@@ -152,6 +152,8 @@ ROWS = (
     "(SELECT uid, k, s AS v FROM visits UNION ALL SELECT uid, age, city FROM people)",
     "(SELECT uid, k, s AS v FROM visits UNION ALL BY NAME SELECT city AS v, uid, age AS k FROM people)",
     "(SELECT * EXCLUDE (n), s AS v FROM visits)",
+    "(SELECT uid, one AS k, CAST(s AS VARCHAR) AS v FROM visits PIVOT (count(*) FOR k IN (1 AS one, 2) GROUP BY uid, s))",
+    "(SELECT uid, k, m AS v FROM visits UNPIVOT INCLUDE NULLS (k FOR m IN (k, n)))",
     "(SELECT uid, k, s AS v FROM visits UNION SELECT uid, age, city FROM people)",
     "(SELECT uid, k, 'e' AS v FROM visits EXCEPT SELECT uid, k, 'e' FROM orders)",
     "(SELECT uid, k, 'e' AS v FROM visits EXCEPT ALL SELECT uid, k, 'e' FROM logins)",

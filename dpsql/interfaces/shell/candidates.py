@@ -44,7 +44,20 @@ SQL_FUNCTIONS: Final = tuple(sorted((*AGGREGATES, *NOISE, *FUNCTIONS_OF_ROWS, *W
 OF_VIEWS: Final = tuple(f"{verb} MATERIALIZED VIEW" for verb in ("CREATE", "DROP", "REFRESH"))
 """How statements about a view begin."""
 STARTS: Final = tuple(
-    sorted(("DESCRIBE", "EXPLAIN", "RESET", "SELECT", "SET", "SHOW", "WITH", *OF_VIEWS))
+    sorted(
+        (
+            "DESCRIBE",
+            "EXPLAIN",
+            "PIVOT",
+            "RESET",
+            "SELECT",
+            "SET",
+            "SHOW",
+            "UNPIVOT",
+            "WITH",
+            *OF_VIEWS,
+        )
+    )
 )
 VIEW_OPTIONS: Final = (
     *("continual", "margin", "schedule", "start", "step", "steps", "switches"),

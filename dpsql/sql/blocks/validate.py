@@ -35,6 +35,7 @@ from dpsql.sql.expressions.legality import (
 )
 from dpsql.sql.expressions.text_growth import refuse_growing_text
 from dpsql.sql.lineage.operators import Bind
+from dpsql.sql.lineage.pivots import refuse_unknown_columns
 from dpsql.sql.lineage.relation import Identity, Relation
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.lineage.table_names import is_qualified, settle_names
@@ -260,9 +261,11 @@ class _Splitter:
         ctes = self._visit_ctes(query, ctes)
         if isinstance(query, exp.Select):
             self._count_in_one(query, ctes)
+            self.lineage.write_pivots(query, ctes)
             private = self.lineage.of_from(query, ctes)
             if private is None:
                 refuse_options(query, self.text)
+                refuse_unknown_columns(query, self.text)
                 self._visit_children(query, ctes)
             elif expand_grouping_sets(query, private, self.text):
                 self._visit_children(query, ctes)

@@ -16,6 +16,7 @@ does to the number of a unit's rows does not matter: contributions are bounded a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from sqlglot import exp
@@ -48,6 +49,7 @@ from dpsql.sql.lineage.joins import (
 )
 from dpsql.sql.lineage.names import Names, generated_column, resolved_column
 from dpsql.sql.lineage.operators import Bind, Operators
+from dpsql.sql.lineage.pivots import PivotedRows, place_pivot
 from dpsql.sql.lineage.preaggregate import keys_with_unit, per_unit
 from dpsql.sql.lineage.relation import Identity, Relation
 from dpsql.sql.lineage.semijoins import (
@@ -100,6 +102,7 @@ class Lineage:
         self.names = Names(tree, text)
         self.tables = Tables(policy, schema, text, beside)
         self.operators = Operators(self.names, self.tables, bind, dialect)
+        self._dialect = dialect
         self._read: dict[int, tuple[exp.Expr, Relation | None]] = {}
 
     # -- FROM clauses -------------------------------------------------------------------------
@@ -112,6 +115,30 @@ class Lineage:
         if not any(self.tables.may_be_private(source, scope) for source in _sources(select)):
             return None
         return self._of_sources(select, scope)
+
+    def write_pivots(self, select: exp.Select, scope: Scope) -> None:
+        """Write out PIVOT and UNPIVOT of private rows in a FROM clause; ``select`` is changed.
+
+        Raises as :meth:`of_from`.
+        """
+        for source in _sources(select):
+            if not source.args.get("pivots") or not self.tables.may_be_private(source, scope):
+                continue
+            bare = source.copy()
+            bare.set("pivots", None)
+            rows = self._piece(bare, scope, unique=False)
+            if rows is not None and rows.private:
+                public = partial(self._reads_public, scope=scope)
+                below = PivotedRows(rows, public, self.names, self._dialect)
+                place_pivot(select, source, bare, below)
+
+    def _reads_public(self, query: exp.Expr, scope: Scope) -> bool:
+        """Tell whether a query reads public tables alone, by their names."""
+        named = [
+            None if fold(table.name) in scope else self.tables.named(table)
+            for table in query.find_all(exp.Table)
+        ]
+        return all(table is not None and table.public is not None for table in named)
 
     def tested(self, select: exp.Select, relation: Relation, scope: Scope) -> Relation:
         """Apply the subqueries in conditions on the rows of a SELECT's FROM clause.
@@ -442,6 +469,7 @@ class Lineage:
             return combined(self.names, self.operators, query, *sides)
         if query.args.get("from_") is None:
             return None
+        self.write_pivots(query, scope)
         source = self._of_sources(query, scope)
         found = None if source is None else self._of_select(query, source, scope)
         if found is not None and source is not None and source.given is not None:

@@ -2275,3 +2275,261 @@ FROM (
 
 -- postgresql: c721a3f9bc9f25aa
 -- spark: a8e8b742150ef511
+
+-- title: PIVOT by listed values
+-- world: small
+PIVOT visits ON k IN (1, 2) USING COUNT(*), SUM(n) GROUP BY s;
+
+-- __dpsql_released_0, as one: cb3ee4d5176590d4
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1",
+  "__dpsql_m2",
+  "__dpsql_m3",
+  "__dpsql_m4"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m2"), 0))) AS BIGINT) AS "__dpsql_m2",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m3"), 0))) AS BIGINT) AS "__dpsql_m3",
+    COUNT(*) AS "__dpsql_m4"
+  FROM (
+    SELECT
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      LEAST("__dpsql_of0", 10) AS "__dpsql_m0",
+      CAST(GREATEST(-50, LEAST(200, COALESCE("__dpsql_of1", 0))) AS BIGINT) AS "__dpsql_m1",
+      LEAST("__dpsql_of2", 10) AS "__dpsql_m2",
+      CAST(GREATEST(-50, LEAST(200, COALESCE("__dpsql_of3", 0))) AS BIGINT) AS "__dpsql_m3",
+      LEAST("__dpsql_of4", 1) AS "__dpsql_m4"
+    FROM (
+      SELECT
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        COUNT("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        SUM("__dpsql_m1") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1",
+        COUNT("__dpsql_m2") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of2",
+        SUM("__dpsql_m3") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of3",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of4"
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          "__dpsql_k0",
+          "__dpsql_m0" AS "__dpsql_m0",
+          CASE
+            WHEN "__dpsql_m1" <= -5
+            THEN -5
+            WHEN "__dpsql_m1" >= 20
+            THEN 20
+            ELSE TRY_CAST("__dpsql_m1" AS BIGINT)
+          END AS "__dpsql_m1",
+          "__dpsql_m2" AS "__dpsql_m2",
+          CASE
+            WHEN "__dpsql_m3" <= -5
+            THEN -5
+            WHEN "__dpsql_m3" >= 20
+            THEN 20
+            ELSE TRY_CAST("__dpsql_m3" AS BIGINT)
+          END AS "__dpsql_m3"
+        FROM (
+          SELECT
+            "Uid" AS "__dpsql_unit",
+            "s" AS "__dpsql_k0",
+            CASE WHEN "k" = 1 THEN 1 END AS "__dpsql_m0",
+            CASE WHEN "k" = 1 THEN "n" END AS "__dpsql_m1",
+            CASE WHEN "k" = 2 THEN 1 END AS "__dpsql_m2",
+            CASE WHEN "k" = 2 THEN "n" END AS "__dpsql_m3"
+          FROM "visits"
+          WHERE
+            NOT "Uid" IS NULL
+        )
+      )
+    )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: 5327555033b505d1
+-- spark: fca2c190f51574b1
+
+-- title: UNPIVOT of two columns
+-- world: small
+SELECT m, COUNT(*), SUM(v) FROM visits UNPIVOT (v FOR m IN (n, x)) GROUP BY m;
+
+-- __dpsql_released_0, as one: 7d3187a79b8498e7
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1",
+  "__dpsql_m2"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(
+      -4611686018427387904,
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m1"), 0) // 8192
+      ))
+    ) AS BIGINT) AS "__dpsql_m1",
+    COUNT(*) AS "__dpsql_m2"
+  FROM (
+    SELECT
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      LEAST("__dpsql_of0", 10) AS "__dpsql_m0",
+      CAST(GREATEST(-1677721600, LEAST(6710886400, COALESCE("__dpsql_of1", 0))) AS BIGINT) AS "__dpsql_m1",
+      LEAST("__dpsql_of0", 1) AS "__dpsql_m2"
+    FROM (
+      SELECT
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        SUM("__dpsql_m1") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          "__dpsql_k0",
+          CASE
+            WHEN ISNAN(TRY_CAST("__dpsql_m1" AS DOUBLE))
+            THEN NULL
+            WHEN TRY_CAST("__dpsql_m1" AS DOUBLE) <= -5.0e0
+            THEN -167772160
+            WHEN TRY_CAST("__dpsql_m1" AS DOUBLE) >= 20.0e0
+            THEN 671088640
+            ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_m1" AS DOUBLE) / 2.9802322387695312e-08) AS BIGINT)
+          END AS "__dpsql_m1"
+        FROM (
+          SELECT
+            "__dpsql_c1" AS "__dpsql_unit",
+            "__dpsql_c16" AS "__dpsql_k0",
+            "__dpsql_c17" AS "__dpsql_m1"
+          FROM (
+            SELECT
+              *,
+              CASE
+                WHEN "__dpsql_c16" = 'n'
+                THEN "__dpsql_c4"
+                WHEN "__dpsql_c16" = 'x'
+                THEN "__dpsql_c6"
+              END AS "__dpsql_c17"
+            FROM (
+              SELECT
+                *
+              FROM (
+                SELECT
+                  "Uid" AS "__dpsql_c1",
+                  "k" AS "__dpsql_c2",
+                  "s" AS "__dpsql_c3",
+                  "n" AS "__dpsql_c4",
+                  "big" AS "__dpsql_c5",
+                  "x" AS "__dpsql_c6",
+                  "wide" AS "__dpsql_c7",
+                  "amount" AS "__dpsql_c8",
+                  "d" AS "__dpsql_c9",
+                  "ts" AS "__dpsql_c10",
+                  "flag" AS "__dpsql_c11",
+                  "c" AS "__dpsql_c12",
+                  "order" AS "__dpsql_c13"
+                FROM "visits"
+              )
+              JOIN (
+                SELECT
+                  "__dpsql_c15" AS "__dpsql_c16"
+                FROM (
+                  SELECT
+                    *,
+                    CASE WHEN "__dpsql_c14" = 1 THEN 'n' ELSE 'x' END AS "__dpsql_c15"
+                  FROM RANGE(1, 3) AS "__dpsql_numbers"("__dpsql_c14")
+                )
+              )
+                ON (
+                  TRUE
+                )
+              WHERE
+                NOT CASE
+                  WHEN "__dpsql_c16" = 'n'
+                  THEN "__dpsql_c4"
+                  WHEN "__dpsql_c16" = 'x'
+                  THEN "__dpsql_c6"
+                END IS NULL
+            )
+          )
+          WHERE
+            NOT "__dpsql_c1" IS NULL
+        )
+      )
+    )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
+  )
+  WHERE
+    "__dpsql_rank" <= 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: not bound
+-- spark: not bound
