@@ -2533,3 +2533,4 @@ FROM (
 
 -- postgresql: not bound
 -- spark: not bound
+
