@@ -214,8 +214,8 @@ class _Builder:
         """Find the table and key that a column names a row of."""
         named = NAMED.get(f"{self.name}.{table}.{column}")
         link = self.known(table).link
-        if link is not None and link.column == column:
-            named = f"{link.parent.table}.{link.parent_column}"
+        if link is not None and link.columns == (column,):
+            named = f"{link.parent.table}.{link.parent_columns[0]}"
         if named is not None:
             return tuple(named.split("."))  # type: ignore[return-value]
         for other, key in self.keys.items():
@@ -244,8 +244,8 @@ class _Builder:
             return
         known = self.known(table)
         if known.link is not None:
-            owner, parent = known.link.column, known.link.parent.table
-            place = [c for c, _ in self.columns[parent]].index(known.link.parent_column)
+            owner, parent = known.link.columns[0], known.link.parent.table
+            place = [c for c, _ in self.columns[parent]].index(known.link.parent_columns[0])
             owners = [row[place] for row in self.rows[parent]]
         else:
             assert known.privacy_unit is not None
