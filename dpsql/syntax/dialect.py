@@ -129,6 +129,23 @@ def _parse_anonymized(parser: DuckDBParser, word: str) -> exp.Expr:
     return BoundedAggregate(this=function, expressions=said)
 
 
+class Summarizing(exp.Expression):
+    """What stands behind a source whose columns are to be summarised, where a PIVOT would."""
+
+    arg_types = {}  # noqa: RUF012
+
+
+def _summarizing(written: exp.Summarize) -> exp.Expr:
+    """Write ``SUMMARIZE t`` as a SELECT of a source that is summarised; files stay as they are."""
+    source = written.this
+    if isinstance(source, exp.Query) and not isinstance(source, exp.Subquery):
+        source = exp.Subquery(this=source)
+    if not isinstance(source, exp.Table | exp.Subquery):
+        return written
+    source.append("pivots", Summarizing())
+    return exp.Select(expressions=[exp.Star()], from_=exp.From(this=source))
+
+
 def _pivoting(written: exp.Pivot) -> exp.Select:
     """Write the statement ``PIVOT t ON x USING y`` as ``SELECT * FROM t PIVOT (y FOR x)``.
 
@@ -217,6 +234,18 @@ class PrivateDuckDB(DuckDB):
                 self.raise_error("Expected a number of rows alone")
             limit.meta["top"] = True
             return limit
+
+        def _parse_select_query(
+            self,
+            nested: bool = False,
+            table: bool = False,
+            parse_subquery_alias: bool = True,
+            parse_set_operation: bool = True,
+        ) -> exp.Expr | None:
+            found = super()._parse_select_query(
+                nested, table, parse_subquery_alias, parse_set_operation
+            )
+            return _summarizing(found) if isinstance(found, exp.Summarize) else found
 
         def _parse_simplified_pivot(  # type: ignore[override]  # of a statement, a query is made
             self, is_unpivot: bool | None = None

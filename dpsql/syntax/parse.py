@@ -92,7 +92,7 @@ _INSTEAD: Final = {
         ("prepare", "execute", "deallocate"),
         "Pass values beside the query: sql('SELECT … WHERE k = ?', [3]).",
     ),
-    "summarize": "DESCRIBE shows columns and declared bounds; ask for counts and averages.",
+    "summarize": "SUMMARIZE takes the name of a table, or a SELECT of rows.",
     "explain": "EXPLAIN takes one SELECT.",
     "values": "Write SELECT * FROM (VALUES …) t.",
 }

@@ -397,12 +397,19 @@ answers: select count(*) from (select uid, k from visits except select uid, k + 
 -- only queries are run, one at a time
 tells: show tables
 tells: describe visits
-not_a_query: summarize visits
+not_a_query: summarize 'visits.csv'
+answers: summarize visits
+answers: summarize select n, s from visits where k = 3
+tells: summarize shops
+unknown_table: summarize secret
+clause_not_allowed: summarize select k, count(*) from visits group by k
+table_form_not_allowed: summarize visits pivot (count(*) for k in (1))
 syntax_error: describe select count(*) from visits
 unknown_table: describe secret
 several_statements: show parameters; drop table visits
 statement_not_allowed: select * from (describe visits)
-raw_rows: select * from (summarize visits)
+answers: select * from (summarize visits)
+table_form_not_allowed: select count(*) from visits where exists (summarize visits)
 unknown_table: select * from (show tables)
 not_a_query: create table a as select count(*) from visits
 not_a_query: create table a (b int)

@@ -53,6 +53,7 @@ STARTS: Final = tuple(
             "SELECT",
             "SET",
             "SHOW",
+            "SUMMARIZE",
             "UNPIVOT",
             "WITH",
             *OF_VIEWS,

@@ -65,6 +65,7 @@ from dpsql.sql.lineage.semijoins import (
     tests_within,
 )
 from dpsql.sql.lineage.set_operations import combined
+from dpsql.sql.lineage.summaries import is_summarized, place_summary
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
 from dpsql.sql.lineage.unit_values import correlation, values_within, with_value
@@ -117,17 +118,23 @@ class Lineage:
         return self._of_sources(select, scope)
 
     def write_pivots(self, select: exp.Select, scope: Scope) -> None:
-        """Write out PIVOT and UNPIVOT of private rows in a FROM clause; ``select`` is changed.
+        """Write out SUMMARIZE, and PIVOT and UNPIVOT of private rows; ``select`` is changed.
 
         Raises as :meth:`of_from`.
         """
         for source in _sources(select):
-            if not source.args.get("pivots") or not self.tables.may_be_private(source, scope):
+            summarized = is_summarized(source)
+            pivoted = source.args.get("pivots") and self.tables.may_be_private(source, scope)
+            if not summarized and not pivoted:
                 continue
             bare = source.copy()
-            bare.set("pivots", None)
+            bare.set("pivots", source.args["pivots"][:-1] if summarized else None)
             rows = self._piece(bare, scope, unique=False)
-            if rows is not None and rows.private:
+            if summarized:
+                if rows is None and isinstance(bare, exp.Table):
+                    self._refuse_unknown(bare, scope)
+                place_summary(select, bare, rows, self.names, self.tables)
+            elif rows is not None and rows.private:
                 public = partial(self._reads_public, scope=scope)
                 below = PivotedRows(rows, public, self.names, self._dialect)
                 place_pivot(select, source, bare, below)
@@ -223,9 +230,7 @@ class Lineage:
 
     def _not_rows(self, source: exp.Expr, scope: Scope) -> QueryRefused | UnknownName:
         if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
-            known = not is_qualified(source) and fold(source.name) in scope
-            if not known and self.tables.named(source) is None:
-                return self.tables.unknown(source)
+            self._refuse_unknown(source, scope)
         refused = self.names.refuse(
             "private rows can be joined with tables and their rows only",
             "join_not_supported",
@@ -234,6 +239,12 @@ class Lineage:
         )
         query = self._query_of(source, scope)
         return refused if query is None else after_answering(query, refused)
+
+    def _refuse_unknown(self, source: exp.Table, scope: Scope) -> None:
+        """Refuse a name that neither a CTE nor a table has. Raises ``UnknownName``."""
+        known = not is_qualified(source) and fold(source.name) in scope
+        if not known and self.tables.named(source) is None:
+            raise self.tables.unknown(source)
 
     def _join(
         self,

@@ -2534,3 +2534,304 @@ FROM (
 -- postgresql: not bound
 -- spark: not bound
 
+-- title: SUMMARIZE of some columns
+-- world: small
+SUMMARIZE SELECT n, s, flag FROM visits WHERE k > 1;
+
+-- __dpsql_released_0, as one: 92f9648eaac93122
+WITH "__dpsql_groups" AS MATERIALIZED (
+  SELECT
+    ROW_NUMBER() OVER () AS "__dpsql_rid",
+    "__dpsql_m0",
+    "__dpsql_m1",
+    "__dpsql_m2",
+    "__dpsql_m3",
+    "__dpsql_m4",
+    "__dpsql_m5",
+    "__dpsql_m6",
+    "__dpsql_m7"
+  FROM (
+    WITH "__dpsql_kept" AS MATERIALIZED (
+      SELECT
+        *
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          "__dpsql_m2",
+          "__dpsql_m3",
+          "__dpsql_m5",
+          "__dpsql_m6",
+          "__dpsql_m7",
+          (
+            (
+              "__dpsql_m3" - 7
+            ) * (
+              "__dpsql_m3" - 7
+            )
+          ) AS "__dpsql_m4"
+        FROM (
+          SELECT
+            "__dpsql_unit",
+            CASE
+              WHEN DENSE_RANK() OVER (
+                PARTITION BY "__dpsql_unit"
+                ORDER BY "__dpsql_m2" IS NULL, HASH(HASH(7, "__dpsql_unit", "__dpsql_m2")), "__dpsql_m2"
+              ) <= 10
+              THEN "__dpsql_m2"
+            END AS "__dpsql_m2",
+            CASE
+              WHEN "__dpsql_m2" <= -5
+              THEN -5
+              WHEN "__dpsql_m2" >= 20
+              THEN 20
+              ELSE TRY_CAST("__dpsql_m2" AS BIGINT)
+            END AS "__dpsql_m3",
+            "__dpsql_m5" AS "__dpsql_m5",
+            CASE
+              WHEN DENSE_RANK() OVER (
+                PARTITION BY "__dpsql_unit"
+                ORDER BY "__dpsql_m5" IS NULL, HASH(HASH(7, "__dpsql_unit", "__dpsql_m5")), "__dpsql_m5"
+              ) <= 10
+              THEN "__dpsql_m5"
+            END AS "__dpsql_m6",
+            "__dpsql_m7" AS "__dpsql_m7"
+          FROM (
+            SELECT
+              "Uid" AS "__dpsql_unit",
+              "n" AS "__dpsql_m2",
+              "s" AS "__dpsql_m5",
+              "flag" AS "__dpsql_m7"
+            FROM (
+              SELECT
+                *
+              FROM "visits"
+              WHERE
+                "k" > 1
+            )
+            WHERE
+              NOT "Uid" IS NULL
+          )
+        )
+      )
+    )
+    SELECT
+      CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
+      CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1",
+      COUNT(DISTINCT "__dpsql_m2") AS "__dpsql_m2",
+      CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m3"), 0))) AS BIGINT) AS "__dpsql_m3",
+      CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m4"), 0))) AS BIGINT) AS "__dpsql_m4",
+      CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m5"), 0))) AS BIGINT) AS "__dpsql_m5",
+      COUNT(DISTINCT "__dpsql_m6") AS "__dpsql_m6",
+      CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m7"), 0))) AS BIGINT) AS "__dpsql_m7"
+    FROM (
+      SELECT
+        "__dpsql_unit",
+        "__dpsql_m0" AS "__dpsql_m0",
+        "__dpsql_m1" AS "__dpsql_m1",
+        NULL AS "__dpsql_m2",
+        "__dpsql_m3" AS "__dpsql_m3",
+        "__dpsql_m4" AS "__dpsql_m4",
+        "__dpsql_m5" AS "__dpsql_m5",
+        NULL AS "__dpsql_m6",
+        "__dpsql_m7" AS "__dpsql_m7"
+      FROM (
+        SELECT
+          "__dpsql_unit",
+          LEAST(COUNT(*), 10) AS "__dpsql_m0",
+          LEAST(COUNT("__dpsql_m3"), 10) AS "__dpsql_m1",
+          GREATEST(
+            -130,
+            LEAST(
+              130,
+              CASE
+                WHEN COUNT("__dpsql_m3") <= 10
+                THEN (
+                  CAST(GREATEST(-50, LEAST(200, COALESCE(SUM("__dpsql_m3"), 0))) AS BIGINT) - (
+                    LEAST(COUNT("__dpsql_m3"), 10) * 7
+                  )
+                )
+                ELSE CAST(GREATEST(
+                  -130,
+                  LEAST(
+                    130,
+                    (
+                      (
+                        (
+                          COALESCE(SUM("__dpsql_m3"), 0) - (
+                            COUNT("__dpsql_m3") * 7
+                          )
+                        ) * 10
+                      ) // COUNT("__dpsql_m3")
+                    )
+                  )
+                ) AS BIGINT)
+              END
+            )
+          ) AS "__dpsql_m3",
+          GREATEST(
+            -850,
+            LEAST(
+              850,
+              CASE
+                WHEN COUNT("__dpsql_m3") <= 10
+                THEN (
+                  CAST(GREATEST(0, LEAST(1690, COALESCE(SUM("__dpsql_m4"), 0))) AS BIGINT) - (
+                    LEAST(COUNT("__dpsql_m3"), 10) * 84
+                  )
+                )
+                ELSE CAST(GREATEST(
+                  -850,
+                  LEAST(
+                    850,
+                    (
+                      (
+                        (
+                          COALESCE(SUM("__dpsql_m4"), 0) - (
+                            COUNT("__dpsql_m3") * 84
+                          )
+                        ) * 10
+                      ) // COUNT("__dpsql_m3")
+                    )
+                  )
+                ) AS BIGINT)
+              END
+            )
+          ) AS "__dpsql_m4",
+          LEAST(COUNT("__dpsql_m5"), 10) AS "__dpsql_m5",
+          LEAST(COUNT("__dpsql_m7"), 10) AS "__dpsql_m7"
+        FROM (
+          SELECT
+            *
+          FROM "__dpsql_kept"
+        )
+        GROUP BY
+          "__dpsql_unit"
+      )
+      UNION ALL
+      SELECT
+        NULL,
+        NULL,
+        NULL,
+        "__dpsql_m2",
+        NULL,
+        NULL,
+        NULL,
+        "__dpsql_m6",
+        NULL
+      FROM "__dpsql_kept"
+    )
+  )
+)
+SELECT
+  *
+FROM "__dpsql_groups"
+LEFT JOIN (
+  SELECT
+    "__dpsql_rid",
+    ARRAY_AGG(["__dpsql_point", "__dpsql_rows"]) AS "__dpsql_d0"
+  FROM (
+    SELECT
+      "__dpsql_rid",
+      "__dpsql_point",
+      COUNT(*) AS "__dpsql_rows"
+    FROM (
+      SELECT
+        "__dpsql_rid",
+        "__dpsql_point",
+        "__dpsql_start",
+        ROW_NUMBER() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number",
+        COUNT(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size"
+      FROM (
+        SELECT
+          g."__dpsql_rid",
+          "__dpsql_unit",
+          "__dpsql_point",
+          "__dpsql_start"
+        FROM (
+          SELECT
+            "__dpsql_unit",
+            (
+              CASE
+                WHEN "__dpsql_value" <= -5
+                THEN -5
+                WHEN "__dpsql_value" >= 20
+                THEN 20
+                ELSE TRY_CAST("__dpsql_value" AS BIGINT)
+              END - (
+                -5
+              )
+            ) AS "__dpsql_point",
+            CAST(HASH(HASH(7, "__dpsql_unit", 0)) >> 32 AS BIGINT) AS "__dpsql_start"
+          FROM (
+            SELECT
+              "Uid" AS "__dpsql_unit",
+              "n" AS "__dpsql_value"
+            FROM (
+              SELECT
+                *
+              FROM "visits"
+              WHERE
+                "k" > 1
+            )
+            WHERE
+              NOT "Uid" IS NULL
+          )
+        ) AS p
+        JOIN "__dpsql_groups" AS g
+          ON TRUE
+        WHERE
+          NOT "__dpsql_point" IS NULL
+      )
+    )
+    WHERE
+      "__dpsql_size" <= 10
+      OR (
+        (
+          (
+            "__dpsql_number" * 10
+          ) + (
+            "__dpsql_start" % "__dpsql_size"
+          )
+        ) // "__dpsql_size"
+      ) > (
+        (
+          (
+            (
+              "__dpsql_number" - 1
+            ) * 10
+          ) + (
+            "__dpsql_start" % "__dpsql_size"
+          )
+        ) // "__dpsql_size"
+      )
+    GROUP BY
+      "__dpsql_rid",
+      "__dpsql_point"
+    ORDER BY
+      "__dpsql_rid",
+      "__dpsql_point"
+  )
+  GROUP BY
+    "__dpsql_rid"
+)
+  USING ("__dpsql_rid")
+ORDER BY
+  "__dpsql_rid";
+
+-- __dpsql_released_0, stored groups: 835ee71f552a9066
+SELECT
+  "__dpsql_rid"
+FROM "__dpsql_groups";
+
+-- __dpsql_released_0, few chosen groups: a0447d4e909cf47b
+SELECT "__dpsql_rid" FROM "__dpsql_groups" WHERE list_contains(?::BIGINT[], "__dpsql_rid");
+
+-- __dpsql_released_0, many chosen groups: 5d7187d6e0612aa7
+SELECT "__dpsql_rid" FROM "__dpsql_groups" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
+
+-- __dpsql_released_0, values 0: fe622520141cee63
+SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "__dpsql_rid", "__dpsql_point", "__dpsql_start", row_number() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number", count(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size" FROM (SELECT g."__dpsql_rid", "__dpsql_unit", "__dpsql_point", "__dpsql_start" FROM (SELECT "__dpsql_unit", (CASE WHEN "__dpsql_value" <= -5 THEN -5 WHEN "__dpsql_value" >= 20 THEN 20 ELSE TRY_CAST("__dpsql_value" AS BIGINT) END - (-5)) AS "__dpsql_point", CAST(hash(hash(7, "__dpsql_unit", 0)) >> 32 AS BIGINT) AS "__dpsql_start" FROM (SELECT "Uid" AS "__dpsql_unit", "n" AS "__dpsql_value" FROM (SELECT * FROM "visits" WHERE "k" > 1) WHERE "Uid" IS NOT NULL)) p JOIN "__dpsql_groups" g ON TRUE WHERE "__dpsql_point" IS NOT NULL AND g."__dpsql_rid" IN (SELECT unnest(?::BIGINT[])))) WHERE "__dpsql_size" <= 10 OR ((("__dpsql_number" * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") > (((("__dpsql_number" - 1) * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") GROUP BY "__dpsql_rid", "__dpsql_point" ORDER BY "__dpsql_rid", "__dpsql_point";
+
+-- postgresql: 68fec8a917d65529
+-- spark: 5d0d4bb660ea66ae
+
