@@ -77,6 +77,7 @@ _CLOCK = re.compile(
     r"\b(?:(current_date|today\(\))|(now\(\)|current_timestamp|localtimestamp|getdate\(\)))(?:\(\))?",
     re.IGNORECASE,
 )
+_AGE = re.compile(r"\bAGE\((?=(?:[^(),]|\([^()]*\))*\))", re.IGNORECASE)  # of one moment: today's
 _PRIVATE = r"\b(WITH (?:DIFFERENTIAL_PRIVACY|ANONYMIZATION))\b"
 _OPTIONS = re.compile(rf"{_PRIVATE} OPTIONS \((?:[^()]|\([^()]*\))*\)", re.IGNORECASE)
 _BOUNDS = re.compile(
@@ -101,6 +102,7 @@ def without_options(sql: str) -> str:
 def at_the_moment(sql: str) -> str:
     """Put constants in the place of the clock, and leave words about privacy out."""
     sql = _BOUNDS.sub("", re.sub(_PRIVATE, "", without_options(sql), flags=re.IGNORECASE))
+    sql = _AGE.sub(f"AGE(TIMESTAMP '{NOW.date()}', ", sql)
     return _CLOCK.sub(
         lambda found: f"DATE '{NOW.date()}'" if found[1] else f"TIMESTAMP '{NOW}'",
         re.sub(r"\bANON_(?=[A-Z_]+\()", "", sql),

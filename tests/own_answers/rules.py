@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
@@ -106,6 +107,10 @@ def near_or_nan(value: Any, right: Any) -> bool:
 
 def near_on_a_grid(value: Any, right: Any) -> bool:
     """Tell whether they are the same up to the steps in which quantiles come."""
+    if isinstance(value, datetime) and isinstance(right, datetime):
+        return abs(value - right) <= timedelta(hours=1)
+    if isinstance(value, timedelta) and isinstance(right, timedelta):
+        return abs(value - right) <= timedelta(hours=1)
     if not (_is_number(value) and _is_number(right)):
         return near_or_of_nothing(value, right)
     return math.isclose(value, right, rel_tol=1e-4, abs_tol=4)

@@ -43,12 +43,13 @@ def own_statements() -> dict[str, list[str]]:
 
 
 OTHERS, OURS = statements(), own_statements()
-# Ends of intervals are nothing that an engine has.
+# Ends of intervals, and GoogleSQL's lists of quantiles, are nothing that the engine has.
+_ENDS = re.compile(r"\bDP_INTERVAL|\breport_format\b|\bANON_QUANTILES\b", re.IGNORECASE)
 ALL = {
     world: tuple(
         sql
         for sql in dict.fromkeys([*OTHERS[world], *OURS.get(world, [])])
-        if "DP_INTERVAL" not in sql
+        if not _ENDS.search(sql)
     )
     for world in OTHERS
 }
