@@ -25,7 +25,7 @@ from dpsql.budget.forecasts import (
 from dpsql.budget.own import OwnAccount, OwnStanding, Seen, seen, share_taken
 from dpsql.budget.owner import account_reports, all_entries, latest_entries
 from dpsql.budget.payer import Payer, payer, policy_budgets
-from dpsql.budget.question import LoggedQuery, read_record
+from dpsql.budget.question import MAX_LOGGED_STATEMENT, LoggedQuery, read_record
 from dpsql.core import display
 from dpsql.ledger import Entry, Ledger
 from dpsql.policy.model import Policy
@@ -34,6 +34,7 @@ from dpsql.privacy.accounting.zcdp import Budget, Composition
 __all__ = [
     "AccountReport",
     "BudgetReport",
+    "EarlierQuestion",
     "Guarantee",
     "OwnAccount",
     "Payer",
@@ -42,7 +43,9 @@ __all__ = [
     "account_reports",
     "all_entries",
     "budget_report",
+    "earlier_questions",
     "latest_entries",
+    "own_accounts",
     "payer",
     "share_taken",
 ]
@@ -222,6 +225,7 @@ def budget_report(
     *,
     compare: bool = False,
     asking: Sequence[ForecastQuestion] = (),
+    session_epsilon: float | None = None,
 ) -> BudgetReport:
     """Tell where an analyst's account stands; without a ledger, nothing has been spent.
 
@@ -231,8 +235,9 @@ def budget_report(
     Raises ``UnknownName`` for an analyst without an account, ``ParameterError`` for a bad name of a
     session, and ``LedgerError``.
     """
-    account = OwnAccount(payer(policy, analyst, session), ledger)
-    budgets, standing = policy_budgets(policy, analyst), account.standing()
+    limits = analyst, session, session_epsilon
+    account = OwnAccount(payer(policy, *limits), ledger)
+    budgets, standing = policy_budgets(policy, *limits), account.standing()
     account.payer.limits[-1].require_same_composition(standing.analyst.window.spent.amount)
     accounts = _reports(account, standing, budgets)
     asked = [entry for entry in account.history(RECENT) if entry.stream is None]
@@ -261,6 +266,50 @@ def budget_report(
         _compared(own, account) if compare else (),
         tuple(map(stream_report, account.streams())),
     )
+
+
+def own_accounts(
+    policy: Policy, analyst: str, ledger: Ledger | None, session: str, epsilon: float | None
+) -> tuple[AccountReport, ...]:
+    """Report the account that pays and the analyst's above it. Raises as :func:`budget_report`."""
+    limits = analyst, session, epsilon
+    account = OwnAccount(payer(policy, *limits), ledger)
+    return _reports(account, account.standing(), policy_budgets(policy, *limits))
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierQuestion:
+    """A question of the account: its statement, its values as text, the day, and who paid.
+
+    ``stored`` says that its release is kept, ``session`` is empty for the analyst's own account.
+    """
+
+    statement: str
+    values: tuple[str, ...]
+    asked: str
+    session: str
+    stored: bool
+
+
+def earlier_questions(account: OwnAccount, limit: int) -> tuple[EarlierQuestion, ...]:
+    """List the analyst's latest questions whose text is kept whole, the latest first.
+
+    One that was asked several times is listed once.
+    """
+    found: dict[str, EarlierQuestion] = {}
+    for entry in account.history(RECENT):
+        record = read_record(entry.plan)
+        whole = 0 < len(record.statement) < MAX_LOGGED_STATEMENT
+        if not whole or record.is_estimate or entry.stream is not None or entry.query in found:
+            continue
+        session = entry.account.removeprefix(account.payer.analyst).removeprefix("/")
+        day = entry.created[: len("2026-01-31")]
+        found[entry.query] = EarlierQuestion(
+            record.statement, record.values, day, session, entry.stored
+        )
+        if len(found) == limit:
+            break
+    return tuple(found.values())
 
 
 def _reports(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpsql.core.names import RULE, is_account_name
 from dpsql.errors import ParameterError, PolicyError
@@ -13,36 +13,39 @@ from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """The ledger account that pays for a connection, with the policy's limits on it.
+    """The ledger account that pays for a connection, with the limits on it.
 
-    ``limits`` are those of the dataset, if the policy has a total, and of the analyst.
+    ``limits`` are those of the dataset, if the policy has a total, of the analyst, and of the
+    session if it has one. ``analyst`` is the path of the analyst's account: ``path``, or the one
+    above a session's.
     """
 
     path: str
     limits: tuple[Account, ...]
-
-    @property
-    def analyst(self) -> str:
-        """The path of the analyst's account: this one, or the one above a session's."""
-        return self.limits[-1].path
+    analyst: str
 
 
-def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
+def payer(
+    policy: Policy, analyst: str, session: str = "", session_epsilon: float | None = None
+) -> Payer:
     """Return the paying account: the analyst's, or a session's below it.
 
-    Accounts are named after the dataset, so that another policies file buys no budget. A session
-    has no limit in the policy; what it spends is spent by the analyst, and by the dataset.
+    Accounts are named after the dataset, so that another policies file buys no budget. What a
+    session spends is spent by the analyst, and by the dataset; ``session_epsilon`` limits the
+    session beside, at the analyst's delta.
 
     Raises ``UnknownName`` for an analyst without an account, ``ParameterError`` for names that
-    cannot be part of a path, and ``PolicyError`` for a total that adds up otherwise than accounts.
+    cannot be part of a path and for a limit that is none, and ``PolicyError`` for a total that adds
+    up otherwise than accounts.
     """
-    budgets = policy_budgets(policy, analyst)
+    budgets = policy_budgets(policy, analyst, session, session_epsilon)
     limits = tuple(
         Account(path, budget.limit, _share(policy, analyst, path))
         for path, budget in budgets.items()
     )
     path = f"{policy.dataset}/{analyst}"
-    return Payer(f"{path}/{_part('session', session)}" if session else path, limits)
+    own = f"{path}/{_part('session', session)}" if session else path
+    return Payer(own, limits, path)
 
 
 def delta_buys(payer: Payer, price: Amount) -> int | None:
@@ -53,22 +56,29 @@ def delta_buys(payer: Payer, price: Amount) -> int | None:
     return payer.limits[-1].limit.delta // price.delta if price.delta else None
 
 
-def policy_budgets(policy: Policy, analyst: str) -> dict[str, Budget]:
-    """Return the budgets that the policy gives the dataset, if it has a total, and the analyst.
+def policy_budgets(
+    policy: Policy, analyst: str, session: str = "", session_epsilon: float | None = None
+) -> dict[str, Budget]:
+    """Return the budgets of the dataset, if the policy has a total, and of the analyst.
 
-    Raises as :func:`payer` does.
+    That of a session follows, if it has one. Raises as :func:`payer` does.
     """
-    own = policy_budget(policy.account(analyst))
+    account = policy.account(analyst)
+    own = policy_budget(account)
     path = f"{policy.dataset}/{_part('analyst', analyst)}"
+    found = {path: own}
+    if session_epsilon is not None:
+        limited = policy_budget(replace(account, epsilon=session_epsilon))
+        found[f"{path}/{_part('session', session)}"] = limited
     if policy.total is None:
-        return {path: own}
+        return found
     if policy.total.composition is not own.composition:
         raise PolicyError(
             f"the total and the account of {analyst} differ in their composition",
             code="policy_invalid",
             hint="Give all accounts and the total the same composition: else they do not add up.",
         )
-    return {policy.dataset: policy_budget(policy.total), path: own}
+    return {policy.dataset: policy_budget(policy.total)} | found
 
 
 def _share(policy: Policy, analyst: str, path: str) -> float | None:

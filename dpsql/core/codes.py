@@ -41,6 +41,9 @@ class Code:
 # By class, those first that a statement of SQL raises. No code is in two classes.
 _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
     QueryRefused: {
+        "question_too_dear": "The question costs more than one question of the session may.",
+        "needs_confirmation": "The price is above the one to which a person must agree.",
+        "not_a_question": "A tool for questions was given a statement that is not a SELECT.",
         "no_view": "The query has no running answer: it cannot be a materialized view.",
         "view_beside_rows": "A materialized view is joined with private rows, which lie elsewhere.",
         "view_changed": "The policy or the tables are not those that a view was created under.",
@@ -143,6 +146,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "syntax_error": "Text that cannot be read as SQL, or a misspelt statement of dpsql's own."
     },
     UnknownName: {
+        "unknown_tool": "There is no tool of that name.",
+        "unknown_release": "The run keeps no answer of that id; asked again, it is free.",
         "unknown_view": "There is no materialized view of that name.",
         "ambiguous_column": "A name that several joined tables have as a column.",
         "unknown_account": "A name that is no account of the policy.",
@@ -171,6 +176,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "is suspended.",
     },
     InterfaceError: {
+        "cancelled": "The call was cancelled before it had begun to read.",
         "no_step_closed": "No further step of a view has closed: there is nothing to publish.",
         "state_not_placed": "It is not said where the private state of views is kept.",
         "view_full": "All steps of a view are used.",
@@ -326,6 +332,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
     },
     OperationalError: {"set_union_too_large": "More privacy units or keys than a set union takes."},
     ParameterError: {
+        "bad_arguments": "An argument of a tool is missing, unknown, or of another type.",
         "epsilon_and_max_error": "An epsilon and a maximum error in one place: each decides the "
         "other.",
         "bad_period": "A length of time is not one, such as '1 day'.",

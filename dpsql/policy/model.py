@@ -256,6 +256,19 @@ class ViewsPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentPolicy:
+    """What the agents of an analyst may spend, below the analyst's own account.
+
+    ``epsilon_per_run`` limits the account of each run, ``epsilon_per_question`` the worst case of
+    one question; above ``confirm_above`` a person must agree to the price. None limits nothing.
+    """
+
+    epsilon_per_run: float | None = None
+    epsilon_per_question: float | None = None
+    confirm_above: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A whole policies file. ``dataset`` names the budget, so that a new file buys no new one.
 

@@ -16,9 +16,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dpsql.accuracy.left_out import EstimateEvidence
-from dpsql.budget import BudgetReport, OwnAccount, budget_report, payer, share_taken
+from dpsql.budget import (
+    AccountReport,
+    BudgetReport,
+    EarlierQuestion,
+    OwnAccount,
+    budget_report,
+    earlier_questions,
+    own_accounts,
+    payer,
+    share_taken,
+)
 from dpsql.budget.payer import delta_buys
-from dpsql.core.formatting import figure_below, significant
+from dpsql.core.formatting import figure_above, figure_below, significant
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, Written, join, sql
@@ -63,6 +73,7 @@ from dpsql.results.caveats import Caveat, answered_first, clock_read, view_bound
 from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
+from dpsql.service.rights import NO_LIMITS, SessionLimits
 from dpsql.service.stored_releases import (
     ANY_AGE,
     AgeLimit,
@@ -94,6 +105,8 @@ _NOT_KEPT = (
 _FITS = 0.95
 """The part of what is left that a proposed ε takes, as prices are not quite in proportion to it."""
 
+_ROUNDED_UP = 1 + 1e-6
+
 _Estimates = Mapping[str, ReleasedEstimate]  # by fingerprint
 
 
@@ -109,10 +122,11 @@ class Answerer:
         session: str,
         observer: Observer,
         views_place: Path | None = None,
+        limits: SessionLimits = NO_LIMITS,
     ) -> None:
         self.engine = engine
         self.policy = policy
-        self.payer = payer(policy, analyst, session)
+        self.payer = payer(policy, analyst, session, limits.epsilon)
         trace, account = trace_from(os.environ), policy.account(analyst)
         self.tails = Tails.of(engine, policy)
         self.preparer = Preparer(engine, policy, account, self.tails, trace)
@@ -132,6 +146,9 @@ class Answerer:
         self._ledger = ledger
         self._analyst = analyst
         self._session = session
+        self._limits = limits
+        self.reserved = ZERO
+        """What the statement that is being answered has reserved so far."""
         self.listener: Percent | None = None
         """Who is told the progress of what is being answered, in percent."""
 
@@ -444,7 +461,20 @@ class Answerer:
         Raises ``InterfaceError`` without a ledger.
         """
         ledger = self.paying_ledger()
-        return budget_report(self.policy, self._analyst, ledger, self._session, compare=compare)
+        own, limit = (self._analyst, ledger, self._session), self._limits.epsilon
+        return budget_report(self.policy, *own, compare=compare, session_epsilon=limit)
+
+    def accounts(self) -> tuple[AccountReport, ...]:
+        """Report the account that pays and the analyst's above it.
+
+        Raises ``InterfaceError`` without a ledger.
+        """
+        own = self.policy, self._analyst, self.paying_ledger(), self._session
+        return own_accounts(*own, self._limits.epsilon)
+
+    def history(self, limit: int) -> tuple[EarlierQuestion, ...]:
+        """List the analyst's latest questions. Raises ``InterfaceError`` without a ledger."""
+        return earlier_questions(OwnAccount(self.payer, self.paying_ledger()), limit)
 
     def interrupt(self) -> None:
         """Interrupt the answer to another thread's question; it fails."""
@@ -688,12 +718,34 @@ class Answerer:
         allow the question, nothing is spent. ``then`` is what the account must have beside.
         """
         self.engine.refuse_changed()
+        asked = sum((each.reserved for each in purchases), self.reserved)
+        self._refuse_dear(asked + then, prepared)
         try:
-            return self.till.reserve(purchases, then=then)
+            charges = self.till.reserve(purchases, then=then)
         except BudgetExceeded as error:
             _, found = self._roll_up(question, prepared, limit)
             error.hint = _ROLL_UP if found else _affordable(prepared, error) or error.hint
             raise
+        self.reserved = asked
+        return charges
+
+    def _refuse_dear(self, asked: PrivacyLoss, prepared: Prepared) -> None:
+        """Refuse a statement whose worst case is more than a question of the session may cost.
+
+        ``asked`` is all of it, with what the statement has reserved before.
+        """
+        most = self._limits.epsilon_per_question
+        price = asked.epsilon_at(prepared.plan.conversion_delta)
+        # A price is rounded up: that of a question at the limit is a little above.
+        if most is not None and price > most * _ROUNDED_UP:
+            usual = min(block.plan.block.parameters.epsilon for block in prepared.blocks)
+            raise QueryRefused(
+                f"the question would cost up to epsilon {figure_above(price)}, and a question of "
+                f"this session at most {significant(most)}",
+                code="question_too_dear",
+                hint=f"Ask with epsilon = {figure_below(_FITS * usual * most / price)}, or ask for "
+                "fewer aggregates.",
+            )
 
     def _settle(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, assert_never
 
@@ -37,6 +38,20 @@ class Right(Enum):
     REFRESH_VIEWS = "refresh materialized views"
 
 
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """The most that a session may spend, beside the limits of the accounts above its own.
+
+    ``epsilon`` limits the session's own account, in the ledger, at the delta of the analyst's.
+    ``epsilon_per_question`` limits the worst case of one question, as it is worth alone. None
+    limits nothing.
+    """
+
+    epsilon: float | None = None
+    epsilon_per_question: float | None = None
+
+
+NO_LIMITS: Final = SessionLimits()
 ALL_RIGHTS: Final = frozenset(Right)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, Unpack
 from weakref import ReferenceType, WeakSet, ref
 
-from dpsql.budget import BudgetReport
+from dpsql.budget import AccountReport, BudgetReport, EarlierQuestion
 from dpsql.core.plain import plain_text
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Schema
@@ -38,12 +38,13 @@ from dpsql.pipeline.events import (
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides, PrivacyParameters
 from dpsql.policy.resolve import resolve
+from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.results.description import AnswerColumn, Description, QueryParameter
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning
 from dpsql.service.answering import Answerer
-from dpsql.service.rights import ALL_RIGHTS, Right, refuse_statement
+from dpsql.service.rights import ALL_RIGHTS, NO_LIMITS, Right, SessionLimits, refuse_statement
 from dpsql.service.statements import Arguments, Statements, positive_seconds, statement_text
 from dpsql.service.tuning import USUAL_SHARE, TuningRequest
 from dpsql.syntax.placeholders import PlaceholderValues, plain_values
@@ -67,6 +68,7 @@ class Session:
         progress: Percent | None = None,
         observer: Observer | None = None,
         rights: frozenset[Right] | None = None,
+        limits: SessionLimits = NO_LIMITS,
     ) -> None:
         policy, settings = dataset.policy.of_account(analyst), Overrides.of(parameters)
         resolve(policy, settings)
@@ -75,7 +77,7 @@ class Session:
         self._progress = progress
         self._answerer = Answerer(
             *(dataset.engine, policy, dataset.ledger, analyst, session),
-            *(self._tell, dataset.views_place),
+            *(self._tell, dataset.views_place, limits),
         )
         self._statements = Statements(self._answerer, settings, self._rights)
         self._turn: Any = threading.RLock()
@@ -134,6 +136,7 @@ class Session:
         with self._turn, self._tenant, self._telling(text):
             self.refuse_closed()
             self._answerer.listener = progress or self._progress
+            self._answerer.reserved = ZERO
             self._answering = answering = object()
             try:
                 with Deadline(seconds, partial(self._end, answering)) as limit:
@@ -264,6 +267,16 @@ class Session:
         """
         self.refuse_closed()
         return self._answerer.budget(compare=compare)
+
+    def accounts(self) -> tuple[AccountReport, ...]:
+        """Report the account that pays and the analyst's above it, without forecasts."""
+        self.refuse_closed()
+        return self._answerer.accounts()
+
+    def history(self, limit: int) -> tuple[EarlierQuestion, ...]:
+        """List the analyst's latest questions, in any session, the latest first."""
+        self.refuse_closed()
+        return self._answerer.history(limit)
 
     def close(self) -> None:
         """Close the session and the resources it opened, after a running query."""
@@ -431,6 +444,7 @@ class Dataset:
         progress: Percent | None = None,
         observer: Observer | None = None,
         rights: frozenset[Right] | None = None,
+        limits: SessionLimits = NO_LIMITS,
         **parameters: Unpack[PrivacyParameters],
     ) -> Session:
         """Open a session of one analyst, which pays from its account.
@@ -438,13 +452,18 @@ class Dataset:
         ``analyst``: an account of the policy. ``session``: the name of an account of its own below
         the analyst's, which pays too. ``progress``: told 0, 1, ..., 100 percent while a query for
         keys alone reads its rows. ``observer``: told of each event, as it happens. ``rights``: what
-        the session may do, all if left out; SQL changes nothing of it. ``parameters``: privacy
-        parameters for all of its queries. Raises ``UnknownName`` and ``ParameterError``, and
+        the session may do, all if left out; SQL changes nothing of it. ``limits``: what it may
+        spend; one on its account needs the name of a session. ``parameters``: privacy parameters
+        for all of its queries. Raises ``UnknownName`` and ``ParameterError``, and
         ``InterfaceError`` if the dataset is closed.
         """
         names = plain_text("analyst", analyst), plain_text("session", session)
         opened = Session(
-            *(self, *names, dict(parameters)), progress=progress, observer=observer, rights=rights
+            *(self, *names, dict(parameters)),
+            progress=progress,
+            observer=observer,
+            rights=rights,
+            limits=limits,
         )
         with self._lock:
             if not self._closed:

@@ -27,6 +27,7 @@ SAYS = {
     "interfaces": "command line, shell, demo, SQLAlchemy",
     "notebook": "magics",
     "dbapi": "PEP 249",
+    "agents": "tools for models",
     "present": "text, HTML, plots, files",
     "service": "answers one analyst",
     "owner": "init and check",

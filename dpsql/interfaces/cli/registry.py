@@ -42,6 +42,7 @@ SECTIONS: Final = {
         CommandEntry(
             "refresh", "refresh", "Publish the steps of views that have closed.", pays=True
         ),
+        CommandEntry("mcp", "mcp", "Serve a language model's client with aggregates.", pays=True),
         CommandEntry("budget", "budget.group", "Show what an account has spent and has left."),
     ),
     "Data owners": (

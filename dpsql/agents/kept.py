@@ -1,0 +1,185 @@
+"""Answers of a run that are kept for a while: for further rows, as CSV, and to check texts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite
+from typing import Final
+
+from pydantic import JsonValue
+
+from dpsql.agents.prose import ReleasedNumber
+from dpsql.agents.replies import AnswerField, AnswerRows, Ends
+from dpsql.agents.values import json_cell, row_texts
+from dpsql.core.formatting import DEFAULT_CONFIDENCE, json_text, plain_cell
+from dpsql.errors import UnknownName
+from dpsql.results.result import Result
+
+PAGE_ROWS: Final = 200
+PAGE_BYTES: Final = 400_000
+"""The most rows of a reply, and the most bytes of them as JSON."""
+MAX_KEPT: Final = 64
+MAX_KEPT_CELLS: Final = 2_000_000
+"""How many answers are kept, and how many values in all."""
+RESOURCES: Final = "dpsql://answers/"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """The rows of an answer, and the ends of the 95% intervals of noisy columns by their places."""
+
+    columns: tuple[AnswerField, ...]
+    rows: Sequence[Sequence[object]]
+    ends: Mapping[int, tuple[Sequence[object], Sequence[object]]]
+
+    @classmethod
+    def of(cls, result: Result) -> KeptAnswer:
+        """Read all of an answer."""
+        found = result.ends(DEFAULT_CONFIDENCE)
+        columns = tuple(
+            AnswerField(name=name, type=type_, noisy=name in found)
+            for name, type_ in zip(result.columns, result.types, strict=True)
+        )
+        ends = {
+            place: (found[column.name][0].values, found[column.name][1].values)
+            for place, column in enumerate(columns)
+            if column.noisy
+        }
+        return cls(columns, result.fetchall(), ends)
+
+    @property
+    def cells(self) -> int:
+        """How many values it holds."""
+        return len(self.rows) * (len(self.columns) + 2 * len(self.ends))
+
+    def page(self, release: str, offset: int) -> AnswerRows:
+        """Return the rows from a place on, as many as a reply may have."""
+        rows: list[list[JsonValue]] = []
+        size, last = 0, min(offset + PAGE_ROWS, len(self.rows))
+        for place in range(offset, last):
+            row = [json_cell(value) for value in self.rows[place]]
+            ends = [json_cell(each[place]) for pair in self.ends.values() for each in pair]
+            size += len(json_text([row, ends]).encode())
+            if size > PAGE_BYTES and rows:
+                break
+            rows.append(row)
+        after = offset + len(rows)
+        more = after < len(self.rows)
+        return AnswerRows(
+            release_id=release,
+            columns=list(self.columns),
+            rows=rows,
+            intervals=[
+                Ends(
+                    column=self.columns[place].name,
+                    low=[json_cell(value) for value in low[offset:after]],
+                    high=[json_cell(value) for value in high[offset:after]],
+                )
+                for place, (low, high) in self.ends.items()
+            ],
+            rows_total=len(self.rows),
+            offset=offset,
+            next_offset=after if more else None,
+            resource=f"{RESOURCES}{release}.csv" if more or offset else None,
+        )
+
+    def lines(self, first: int, last: int) -> list[str]:
+        """Write some of the rows, each as a line."""
+        ends = {
+            place: (low[first:last], high[first:last]) for place, (low, high) in self.ends.items()
+        }
+        return row_texts([c.name for c in self.columns], self.rows[first:last], ends)
+
+    def csv(self) -> str:
+        """Write all rows, each noisy value followed by the ends of its interval."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(
+            name
+            for place, column in enumerate(self.columns)
+            for name in self._with_ends(
+                place, column.name, f"{column.name}_low", f"{column.name}_high"
+            )
+        )
+        for at, row in enumerate(self.rows):
+            cells: list[object] = []
+            for place, value in enumerate(row):
+                low, high = self.ends.get(place, ((), ()))
+                known = (value, low[at], high[at]) if place in self.ends else (value,)
+                cells += self._with_ends(place, *known)
+            writer.writerow(map(plain_cell, cells))
+        return buffer.getvalue()
+
+    def _with_ends(self, place: int, *values: object) -> Sequence[object]:
+        return values if place in self.ends else values[:1]
+
+    def released(self) -> Iterator[ReleasedNumber]:
+        """List its numbers, with the keys by which a text speaks of each."""
+        for at, row in enumerate(self.rows):
+            names = tuple(
+                str(json_cell(value)).casefold()
+                for place, value in enumerate(row)
+                if place not in self.ends and value is not None
+            )
+            for place, value in enumerate(row):
+                number = _number(value)
+                if number is None:
+                    continue
+                low, high = self.ends.get(place, (None, None))
+                yield ReleasedNumber(
+                    column=self.columns[place].name,
+                    row=at,
+                    value=number,
+                    low=None if low is None else _number(low[at]),
+                    high=None if high is None else _number(high[at]),
+                    names=names,
+                    noisy=place in self.ends,
+                )
+
+
+def _number(value: object) -> Decimal | None:
+    """Return a finite number exactly as it is written; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    if not isfinite(value):
+        return None
+    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+
+class KeptAnswers:
+    """The latest answers of a run, by release id. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, KeptAnswer] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, answer: KeptAnswer) -> str:
+        """Keep an answer and return its id; the oldest are forgotten where they are too many."""
+        release = secrets.token_hex(6)
+        with self._lock:
+            self._kept[release] = answer
+            while len(self._kept) > 1 and (
+                len(self._kept) > MAX_KEPT
+                or sum(each.cells for each in self._kept.values()) > MAX_KEPT_CELLS
+            ):
+                self._kept.popitem(last=False)
+        return release
+
+    def find(self, release_id: str) -> KeptAnswer:
+        """Find an answer. Raises ``UnknownName`` for one that is not kept, or is not the run's."""
+        with self._lock:
+            found = self._kept.get(release_id)
+        if found is None:
+            raise UnknownName(
+                "this run keeps no such answer",
+                code="unknown_release",
+                hint="Ask the question again: it is free, and has a new release_id.",
+            )
+        return found
