@@ -26,7 +26,7 @@ class Proposal(ReplyPart):
 
 
 class Refusal(ReplyPart):
-    """Why a call was refused or failed, where in its text, what to do, and what it has cost.
+    """The refusal or failure of a call: reason, place in the text, remedy and cost.
 
     ``price_epsilon`` is what the question would cost at most, where the price is why it was
     refused. ``epsilon_paid`` is 0 unless the question had begun to read, or was paid for and could
@@ -130,7 +130,7 @@ class Warned(ReplyPart):
 
 
 class PaidCost(ReplyPart):
-    """What a question has cost, and what the run has left."""
+    """The cost of a question, and the rest of the run's budget."""
 
     epsilon_paid: float
     epsilon_reserved: float
@@ -156,7 +156,7 @@ class AnswerRows(ReplyPart):
 
 
 class AskedAnswer(ReplyPart):
-    """The answer to a question: rows, what they mean, and what they cost."""
+    """The answer to a question: rows, their meaning and their cost."""
 
     answer: AnswerRows
     reading: str
@@ -173,7 +173,7 @@ class RoomFor(ReplyPart):
 
 
 class RunBudget(ReplyPart):
-    """The account of this run: its limit, what it has spent and what is left of it.
+    """The account of this run: limit, spending and rest.
 
     What is left is bound by the person's account above, too. ``unsettled`` questions run or have
     failed, and hold all that they reserved.
@@ -192,7 +192,10 @@ class RunBudget(ReplyPart):
 
 
 class KnownQuestion(ReplyPart):
-    """A question that was paid for: asked again as it is written, it is free."""
+    """A paid question of the account.
+
+    ``free`` says that it costs nothing when it is asked again as it is written.
+    """
 
     sql: str
     values: list[str]
@@ -209,7 +212,7 @@ class History(ReplyPart):
 
 
 class CheckedNumber(ReplyPart):
-    """A number of a text, as it is written there, and what it is.
+    """A number of a text, as written there, with its verdict.
 
     ``verdict``: ``released`` (exactly), ``rounded``, ``interval_end``, ``within_interval`` (of a
     value named in the sentence, and not the value), ``key`` (of a group), ``outside_interval`` (the

@@ -1,4 +1,4 @@
-"""Refusals that teach: code, reason, place, hint, and what would be accepted where that is known.
+"""Refusals that teach: code, reason, place, hint, and an acceptable statement where one is known.
 
 A proposal is made from the text and the hint alone, and shown only once it was explained, which
 reads nothing: whoever asks it is answered.
@@ -27,7 +27,7 @@ _MOST_TEXT: Final = 20_000  # of a statement that is proposed
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A call as it was made: its statement, and the epsilon that it gave."""
+    """The statement and the epsilon of a call."""
 
     sql: str
     epsilon: float | None = None

@@ -7,6 +7,7 @@ setting wins, and whatever wins must lie within dpsql's own limits and the polic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -266,6 +267,16 @@ class AgentPolicy:
     epsilon_per_run: float | None = None
     epsilon_per_question: float | None = None
     confirm_above: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon_per_run", "epsilon_per_question", "confirm_above"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ParameterError(
+                    f"{name} must be a number above 0, not {value:g}",
+                    code="bad_parameter",
+                    hint="Leave it out for no limit.",
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,8 +205,9 @@ class Answerer:
         question, found, before = self._with_bounds_found(*asked, limit, then)
         try:
             return self._buy(question, found, before, limit, began, then)
-        except BudgetExceeded:
-            if not (before != ZERO and prepared.price_open):
+        except (BudgetExceeded, QueryRefused) as error:
+            limited = isinstance(error, BudgetExceeded) or error.code == "question_too_dear"
+            if not (limited and before != ZERO and prepared.price_open):
                 raise
         # Room for this was there before the bounds were paid for.
         question = replace(question, capped=True)
@@ -737,7 +738,7 @@ class Answerer:
         most = self._limits.epsilon_per_question
         price = asked.epsilon_at(prepared.plan.conversion_delta)
         # A price is rounded up: that of a question at the limit is a little above.
-        if most is not None and price > most * _ROUNDED_UP:
+        if most is not None and not price <= most * _ROUNDED_UP:
             usual = min(block.plan.block.parameters.epsilon for block in prepared.blocks)
             raise QueryRefused(
                 f"the question would cost up to epsilon {figure_above(price)}, and a question of "

@@ -16,9 +16,9 @@ from jsonschema import Draft202012Validator
 
 from dpsql.agents.tools import TOOLS, Call, Confirmation
 from dpsql.agents.values import json_cell, shown_data
-from dpsql.errors import EngineError
+from dpsql.errors import EngineError, LedgerError, ParameterError
 from dpsql.pipeline.buyer import Buyer
-from dpsql.service.session import Dataset
+from dpsql.service.session import Dataset, Session
 
 FREE = ["tables", "describe", "explain", "rows", "budget", "history", "verify"]
 
@@ -179,6 +179,28 @@ def test_whoever_follows_the_refusal_is_answered_at_the_second_try(dataset: Data
     assert taught >= 3
 
 
+@pytest.mark.parametrize("name", ["epsilon_per_run", "epsilon_per_question", "confirm_above"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0])
+@pytest.mark.few(12)
+def test_a_limit_that_would_limit_nothing_is_refused(
+    dataset: Dataset, name: str, value: float
+) -> None:
+    with pytest.raises(ParameterError, match=f"{name} must be a number above 0"):
+        toolbox(dataset, **{name: value})
+
+
+def test_an_account_that_cannot_be_read_after_paying_hides_no_price(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = toolbox(dataset)
+
+    def broken(self: Session) -> object:
+        raise LedgerError("the ledger is busy", code="ledger_busy")
+
+    monkeypatch.setattr(Session, "accounts", broken)
+    assert refused(box, "ask", sql=COUNTS)["epsilon_paid"] > 0
+
+
 def test_too_dear_for_what_is_left_comes_with_an_epsilon_that_fits(dataset: Dataset) -> None:
     box = toolbox(dataset, epsilon_per_run=0.3)
     found = refused(box, "ask", sql=COUNTS, epsilon=0.8)
@@ -269,8 +291,15 @@ def test_twenty_rows_are_few_tokens(dataset: Dataset) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{}, {"sql": 5}, {"sql": COUNTS, "epsilon": "1"}, {"sql": COUNTS, "values": 3}, {"q": "x"}]
-    + [{"sql": COUNTS, "fresh": "yes"}, {"sql": COUNTS, "epsilon": math.nan}],
+    [
+        {},
+        {"sql": 5},
+        {"sql": COUNTS, "epsilon": "1"},
+        {"sql": COUNTS, "values": 3},
+        {"q": "x"},
+        {"sql": COUNTS, "fresh": "yes"},
+        {"sql": COUNTS, "epsilon": math.nan},
+    ],
 )
 @pytest.mark.few(7)
 def test_wrong_arguments_are_refused_and_not_repeated(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +17,18 @@ import anyio
 import duckdb
 import pytest
 from helpers.agent_worlds import COUNTS, clinic, clinic_policy, toolbox
-from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp_types import ElicitResult
 
 from dpsql.agents.tools import TOOLS, Toolbox
 from dpsql.errors import EngineError
-from dpsql.interfaces.mcp_server import McpDoor
 from dpsql.pipeline.buyer import Buyer
 from dpsql.service.session import Dataset
 
+ABSENT = "the extra `mcp` is not installed"
+Client = pytest.importorskip("mcp.client", reason=ABSENT).Client
+streams = pytest.importorskip("mcp.client.stdio", reason=ABSENT)
+ElicitResult = pytest.importorskip("mcp_types", reason=ABSENT).ElicitResult
+
+MOST_SECONDS = 120
 ROOT = Path(__file__).parents[2]
 MODES = pytest.mark.parametrize("mode", ["auto", "legacy"])
 ONE = "SELECT COUNT(DISTINCT patient) AS n FROM visits"
@@ -38,13 +42,15 @@ def dataset(tmp_path: Path) -> Iterator[Dataset]:
 
 def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def limited() -> None:
-        with anyio.fail_after(120):
+        with anyio.fail_after(MOST_SECONDS):
             await work()
 
     anyio.run(limited)
 
 
-def client(box: Toolbox, mode: str = "auto", **how: Any) -> Client:
+def client(box: Toolbox, mode: str = "auto", **how: Any) -> Any:
+    from dpsql.interfaces.mcp_server import McpDoor
+
     return Client(McpDoor(box).server(), mode=mode, **how)
 
 
@@ -88,7 +94,7 @@ def test_a_person_is_asked_once_for_one_price(dataset: Dataset, mode: str) -> No
     heard: list[str] = []
     says = {"agree": True}
 
-    async def person(context: Any, params: Any) -> ElicitResult:
+    async def person(context: Any, params: Any) -> Any:
         heard.append(params.message)
         return ElicitResult(action="accept", content=dict(says))
 
@@ -129,7 +135,7 @@ def test_a_cancelled_read_ends_and_no_other_does(
         if "cost > 7" not in purchases[0].record:
             return whole(self, begun, purchases)
         reading.set()
-        for _ in range(1000):
+        for _ in range(11_000):  # as long as the test may take
             if id(self) in stopped:
                 ended.set()
                 raise EngineError("interrupted", code="interrupted")
@@ -203,13 +209,32 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
+@contextmanager
+def started(place: Path) -> Iterator[subprocess.Popen[str]]:
+    """A server of its own, which is killed if it hangs."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command(place), stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment()
+    ) as server:
+        limit = threading.Timer(MOST_SECONDS, server.kill)
+        limit.start()
+        try:
+            yield server
+        finally:
+            limit.cancel()
+
+
+@pytest.mark.slow
 def test_two_clients_at_once_over_standard_streams(place: Path) -> None:
     async def work() -> None:
         async def one(run_name: str) -> None:
+            question = f"{ONE} WHERE cost > {run_name[-1]}"
             program, *arguments = command(place, "--session", run_name, "--run-epsilon", "0.5")
-            server = StdioServerParameters(command=program, args=arguments, env=environment())
-            async with Client(stdio_client(server)) as agent:
-                found = await agent.call_tool("ask", {"sql": f"{ONE} WHERE cost > {run_name[-1]}"})
+            server = streams.StdioServerParameters(
+                command=program, args=arguments, env=environment()
+            )
+            async with Client(streams.stdio_client(server)) as agent:
+                found = await agent.call_tool("ask", {"sql": question})
                 assert not found.is_error
                 spent = (await agent.call_tool("budget", {})).structured_content["answer"]
                 assert spent["account"] == f"clinic/ana/{run_name}"
@@ -230,30 +255,20 @@ HELLO = (
 
 
 def test_standard_output_carries_the_protocol_alone_and_a_client_may_vanish(place: Path) -> None:
-    import json
-
     call = (
         '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"ask","arguments":'
         '{"sql":"%s"}}}\n'
     )
     sent = HELLO + "no json\n" + call % (2, "SELECT 1 AS n") + call % (3, "SELECT * FROM visits")
-    with subprocess.Popen(
-        command(place),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    ) as server:
+    with started(place) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         server.stdin.write(sent)
         server.stdin.flush()
-        replies = [
-            json.loads(server.stdout.readline()) for _ in range(3)
-        ]  # none to what is no JSON
+        # What is no JSON has no reply.
+        replies = [json.loads(server.stdout.readline()) for _ in range(3)]
         server.stdin.write(call % (4, ONE))  # and gone
-        rest, errors = server.communicate(timeout=60)
+        rest, errors = server.communicate(timeout=MOST_SECONDS)
     assert {reply.get("id") for reply in replies} >= {1}
     assert all(reply["jsonrpc"] == "2.0" for reply in replies)
     for line in rest.splitlines():
@@ -262,22 +277,16 @@ def test_standard_output_carries_the_protocol_alone_and_a_client_may_vanish(plac
     assert server.returncode == 0
 
 
+@pytest.mark.slow
 def test_sigterm_ends_it_without_a_trace(place: Path) -> None:
-    with subprocess.Popen(
-        command(place),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    ) as server:
+    with started(place) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         server.stdin.write(HELLO)
         server.stdin.flush()
         server.stdout.readline()
         server.send_signal(signal.SIGTERM)
-        _, errors = server.communicate(timeout=60)
+        _, errors = server.communicate(timeout=MOST_SECONDS)
     assert "Traceback" not in errors
     assert server.returncode == 0
 

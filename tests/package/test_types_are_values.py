@@ -18,6 +18,7 @@ SHOWN: Final = "what people and programs read"
 VERDICTS: Final = "the names of calls in tables of verdicts"
 PLANS: Final = "the words of an engine's own plans and trees"
 TEXT: Final = {
+    "agents/replies.py": SHOWN,
     "core/plain.py": "types of Python",
     "core/sql_types.py": "the reader",
     "syntax/clock.py": "what a word that asks the clock is, for the parser's own casts",
