@@ -160,12 +160,14 @@ class Tool:
     @property
     def input_schema(self) -> dict[str, Any]:
         """The JSON schema of its arguments."""
-        return _lean(self.takes.model_json_schema())
+        found: dict[str, Any] = _lean(self.takes.model_json_schema())
+        return found
 
     @property
     def output_schema(self) -> dict[str, Any]:
         """The JSON schema of its replies, refusals among them."""
-        return _lean(self.gives.model_json_schema(mode="serialization"))
+        found: dict[str, Any] = _lean(self.gives.model_json_schema(mode="serialization"))
+        return found
 
 
 TOOLS: Final = (

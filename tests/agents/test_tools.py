@@ -18,6 +18,7 @@ from dpsql.agents.tools import TOOLS, Call, Confirmation
 from dpsql.agents.values import json_cell, shown_data
 from dpsql.errors import EngineError, LedgerError, ParameterError
 from dpsql.pipeline.buyer import Buyer
+from dpsql.policy.model import AgentPolicy
 from dpsql.service.session import Dataset, Session
 
 FREE = ["tables", "describe", "explain", "rows", "budget", "history", "verify"]
@@ -182,11 +183,9 @@ def test_whoever_follows_the_refusal_is_answered_at_the_second_try(dataset: Data
 @pytest.mark.parametrize("name", ["epsilon_per_run", "epsilon_per_question", "confirm_above"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0])
 @pytest.mark.few(12)
-def test_a_limit_that_would_limit_nothing_is_refused(
-    dataset: Dataset, name: str, value: float
-) -> None:
+def test_a_limit_that_would_limit_nothing_is_refused(name: str, value: float) -> None:
     with pytest.raises(ParameterError, match=f"{name} must be a number above 0"):
-        toolbox(dataset, **{name: value})
+        AgentPolicy(**{name: value})
 
 
 def test_an_account_that_cannot_be_read_after_paying_hides_no_price(
