@@ -216,6 +216,7 @@ TYPES: Final = "the text of a type, which core/sql_types.py reads word by word"
 SHOWN: Final = "what people read"
 ASKED: Final = "a statement to dpsql itself, which is read as an analyst's is"
 QUOTING: Final = {
+    "agents/tools.py": ASKED,
     "core/sql_types.py": TYPES,
     "core/formatting.py": SHOWN,
     "service/listings.py": SHOWN,
@@ -239,6 +240,7 @@ QUOTING: Final = {
 """The modules that use them, and what for: nowhere else is a name or a text made a part of text."""
 QUOTES: Final = frozenset({"quote", "quote_text", "quote_table", "spark_quote", "Quoted"})
 NO_SQL: Final = {
+    "agents/teaching.py": ASKED,
     "interfaces/shell/command.py": "help",
     "planner/topk.py": "the reason of a refusal",
     "sql/blocks/build.py": "the hints of refusals",
