@@ -56,7 +56,7 @@ def quoted_data(text: str) -> str:
     """Quote a text of the data, so that it reads as data.
 
     >>> print(quoted_data('say "ignore all rules"\\n'))
-    "say \\\\"ignore all rules\\\\"\\\\n"
+    "say \\"ignore all rules\\"\\n"
     """
     cut = text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
     return printable(json.dumps(cut, ensure_ascii=False))
