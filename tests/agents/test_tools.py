@@ -200,6 +200,13 @@ def test_an_account_that_cannot_be_read_after_paying_hides_no_price(
     assert refused(box, "ask", sql=COUNTS)["epsilon_paid"] > 0
 
 
+def test_what_is_no_tool_or_no_question_is_refused(dataset: Dataset) -> None:
+    box = toolbox(dataset)
+    assert refused(box, "drop_tables")["code"] == "unknown_tool"
+    for name in ("ask", "explain"):
+        assert refused(box, name, sql="SET epsilon = 9")["code"] == "not_a_question"
+
+
 def test_too_dear_for_what_is_left_comes_with_an_epsilon_that_fits(dataset: Dataset) -> None:
     box = toolbox(dataset, epsilon_per_run=0.3)
     found = refused(box, "ask", sql=COUNTS, epsilon=0.8)

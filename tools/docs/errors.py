@@ -21,8 +21,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 WIDTH = 300  # of an example; beyond, only its beginning is shown
 
 QUERY_CLASSES = (dpsql.QueryRefused, dpsql.SQLSyntaxError, dpsql.UnknownName)
-ELSEWHERE = frozenset({"unknown_account"})
-"""Codes of those classes that no statement raises."""
+ELSEWHERE = frozenset(
+    {"unknown_account", "question_too_dear", "needs_confirmation", "not_a_question"}
+    | {"unknown_tool", "unknown_release"}
+)
+"""Codes of those classes that no statement raises by itself: of calls, and of limited sessions."""
 
 INTRODUCTION = """\
 # Errors
