@@ -130,7 +130,7 @@ def _parse_anonymized(parser: DuckDBParser, word: str) -> exp.Expr:
 
 
 class Summarizing(exp.Expression):
-    """What stands behind a source whose columns are to be summarised, where a PIVOT would."""
+    """Mark a source whose columns are to be summarised, in the place of a PIVOT."""
 
     arg_types = {}  # noqa: RUF012
 

@@ -37,7 +37,7 @@ from dpsql.sql.expressions.enum_order import is_enumerated
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import range_of
 from dpsql.sql.lineage.names import Names, columns_below, generated_column
-from dpsql.sql.lineage.relation import Field, Identity, Key, Pending, Relation
+from dpsql.sql.lineage.relation import Field, Identity, LinkedKey, Pending, Relation
 from dpsql.sql.lineage.tables import Tables
 from dpsql.sql.relations.from_clause import FromClauses
 from dpsql.syntax.parse import place_of
@@ -343,7 +343,7 @@ class Operators:
         )
 
 
-def _renamed(keys: Sequence[Key], names: Mapping[str, str]) -> tuple[Key, ...]:
+def _renamed(keys: Sequence[LinkedKey], names: Mapping[str, str]) -> tuple[LinkedKey, ...]:
     """Return those of the keys whose columns have new names, under these."""
     return tuple(
         replace(key, columns=tuple(names[c] for c in key.columns))

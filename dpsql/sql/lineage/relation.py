@@ -60,7 +60,7 @@ Origins = tuple[Origin, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class LinkedKey:
     """The columns of a key, or of a reference to it: copies of columns of one row of a table.
 
     ``of`` is the key that links lead to.
@@ -106,8 +106,8 @@ class Relation:
     rows_per_unit: int | None = None
     given: RowSet | None = None
     unique: tuple[frozenset[str], ...] = ()
-    parents: tuple[Key, ...] = ()
-    shared: tuple[Key, ...] = ()
+    parents: tuple[LinkedKey, ...] = ()
+    shared: tuple[LinkedKey, ...] = ()
     _by_name: Mapping[str, Sequence[Field]] = field(init=False, repr=False, compare=False)
     _by_column: Mapping[str, Field] = field(init=False, repr=False, compare=False)
 

@@ -46,7 +46,7 @@ from dpsql.sql.lineage.names import generated_column
 from dpsql.sql.lineage.relation import (
     Field,
     Identity,
-    Key,
+    LinkedKey,
     Origin,
     Origins,
     Pending,
@@ -203,16 +203,16 @@ class Tables:
             ),
         ).of_rows_per_unit(1 if isinstance(rows, EachRow) else policy.rows_per_unit)
 
-    def _referring(self, table: Table, link: Link) -> Key:
+    def _referring(self, table: Table, link: Link) -> LinkedKey:
         """Return the columns of a table that a link compares, in the order of the parent's key."""
         of = {fold(parent): column for column, parent in link.pairs}
         columns = tuple(_spelled(table, of[name]) for name in link.key)
-        return Key(columns, origins_of(link.parent, link.key))
+        return LinkedKey(columns, origins_of(link.parent, link.key))
 
-    def _own(self, table: Table, keys: Collection[Origins]) -> list[Key]:
+    def _own(self, table: Table, keys: Collection[Origins]) -> list[LinkedKey]:
         """List those of the keys that are a table's own."""
         found = sorted(key for key in keys if key[0][0] == table.name.key)
-        return [Key(tuple(_spelled(table, name) for _, name in key), key) for key in found]
+        return [LinkedKey(tuple(_spelled(table, name) for _, name in key), key) for key in found]
 
     def parent_rows(self, pending: Pending) -> Relation:
         """Return the rows of the table that a link leads to."""
