@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,11 +119,12 @@ class Guide:
 
     def run(self) -> None:
         """Run every block. Raises ``AssertionError`` where the guide and what happens differ."""
-        kinds = {
+        kinds: Mapping[str, Callable[[str], object]] = {
             "yaml": self._policy,
             "python": self._python,
             "console": self._console,
             "sql": self._sql,
+            "json": json.loads,
         }
         try:
             for language, content in blocks(self._text):

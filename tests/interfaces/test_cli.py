@@ -212,9 +212,9 @@ BAD: dict[str, tuple[list[str], str, Callable[[Path], None]]] = {
     "empty SQL": ([""], "the query is empty", nothing),
     "unknown table": (["SELECT COUNT(*) FROM visit"], "Did you mean visits?", nothing),
     "unknown column": (["SELECT COUNT(price2) FROM visits"], "no column price2", nothing),
-    "unbounded SUM": (
-        ["SELECT SUM(price, max_error => 9) FROM visits"],
-        "no declared bounds",
+    "bounds of nothing": (
+        ["SELECT SUM(price, contribution_bounds_per_row => (9, 1)) FROM visits"],
+        "For example contribution_bounds_per_row",
         nothing,
     ),
     "raw rows": (["SELECT * FROM visits"], "rows of a private table", nothing),

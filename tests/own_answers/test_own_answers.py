@@ -43,8 +43,12 @@ def own_statements() -> dict[str, list[str]]:
 
 
 OTHERS, OURS = statements(), own_statements()
-# Ends of intervals, and GoogleSQL's lists of quantiles, are nothing that the engine has.
-_ENDS = re.compile(r"\bDP_INTERVAL|\breport_format\b|\bANON_QUANTILES\b", re.IGNORECASE)
+# Ends of intervals, and GoogleSQL's lists of quantiles, are nothing that the engine has. What it
+# tells of whole columns is approximate.
+_ENDS = re.compile(
+    r"\bDP_INTERVAL|\breport_format\b|\bWITH REPORT\b|\bANON_QUANTILES\b|^SUMMARIZE\b",
+    re.IGNORECASE,
+)
 ALL = {
     world: tuple(
         sql

@@ -20,7 +20,7 @@ MAX_TEXT_DOUBLINGS = 6
 MAX_WRITTEN_OUT = 10_000
 """Nodes of a statement's expressions over private rows, once they are made total."""
 _TOGETHER = (exp.Concat, exp.DPipe)
-_REPLACED = (exp.Replace, exp.RegexpReplace)
+REPLACED = (exp.Replace, exp.RegexpReplace)
 
 
 def refuse_growing_text(tree: exp.Query) -> None:
@@ -28,7 +28,7 @@ def refuse_growing_text(tree: exp.Query) -> None:
 
     Raises ``QueryRefused``. Checked by ``tests/pipeline/test_tail_limits.py``.
     """
-    if tree.find(*_TOGETHER, exp.ConcatWs, *_REPLACED) is None:
+    if tree.find(*_TOGETHER, exp.ConcatWs, *REPLACED) is None:
         return
     if _doublings(tree, {}, texts=True) > MAX_TEXT_DOUBLINGS:
         raise QueryRefused(
@@ -115,14 +115,14 @@ def _own_nodes(query: exp.Expr) -> Iterator[exp.Expr]:
 
 def _concatenated(select: exp.Select) -> int:
     """Count the most columns that are put together in one text, times the growth by replacing."""
-    kinds = (*_TOGETHER, exp.ConcatWs, *_REPLACED)
+    kinds = (*_TOGETHER, exp.ConcatWs, *REPLACED)
     texts = (node for node in _own_nodes(select) if isinstance(node, kinds))
     outermost = (node for node in texts if not isinstance(node.parent, exp.DPipe))
     return max(map(_times, outermost), default=0)
 
 
 def _times(text: exp.Expr) -> int:
-    replaced = math.prod(map(grows_by, text.find_all(*_REPLACED)))
+    replaced = math.prod(map(grows_by, text.find_all(*REPLACED)))
     return len(list(text.find_all(exp.Column))) * replaced
 
 

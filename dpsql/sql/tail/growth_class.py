@@ -15,7 +15,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.ir.query import TailKind
 from dpsql.sql.expressions.legality import CAST_TYPES
-from dpsql.sql.expressions.text_growth import doublings
+from dpsql.sql.expressions.text_growth import REPLACED, doublings
 from dpsql.syntax.row_nodes import ROW_NODES, nodes_named
 
 MAX_BOUNDED_TEXT = 500  # characters of a text in a tail with values of bounded size
@@ -47,7 +47,8 @@ _FUNCTIONS: Final = nodes_named(
 )
 _TYPES = CAST_TYPES | {exp.DType.INT128, exp.DType.INTERVAL, exp.DType.TIMETZ, exp.DType.UUID}
 _NAMED_FUNCTIONS = frozenset({"hash", "now"})  # those that the parser has no class for
-_BOUNDED = ROW_NODES.union(_CLAUSES, _AGGREGATES, _FUNCTIONS)
+# Over private rows constants alone are put into a text; released texts can be put into each other.
+_BOUNDED = ROW_NODES.union(_CLAUSES, _AGGREGATES, _FUNCTIONS).difference(REPLACED)
 _ROWS = (exp.Cube, exp.Group, exp.GroupingSets, exp.In, exp.Rollup, exp.Values)
 _CONSTANTS = (exp.Boolean, exp.Literal, exp.Null)
 _ARITHMETIC = (exp.Add, exp.Div, exp.IntDiv, exp.Mod, exp.Mul, exp.Neg, exp.Sub)
