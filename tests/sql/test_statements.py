@@ -230,7 +230,6 @@ def test_a_statement_that_is_not_well_formed_is_refused_with_its_place(
         ("SAVEPOINT a", "nothing to commit"),
         ("SET timezone = 'Europe/Berlin'", "cannot be changed"),
         ("ATTACH 'x'", "one database"),
-        ("SUMMARIZE visits", "DESCRIBE"),
         ("PREPARE a AS SELECT 1", "sql("),
         ("DESCRIBE visit", "`visits`"),
     ],
