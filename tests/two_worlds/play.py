@@ -28,6 +28,7 @@ import dpsql
 from dpsql.engines.opening import is_server, open_engine
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger, Renewal
+from dpsql.pipeline import clock
 from dpsql.views import views
 from dpsql.views.noise import ViewNoise
 
@@ -549,12 +550,15 @@ def ready() -> Iterator[None]:
     """Take over what worlds share: tapes, doors, the clock of views."""
     with tapes.taken_over(), doors.replaced(), eyes.recorded():
         real, drawing = views._now, ViewNoise.at
+        moment = clock.present_moment
+        clock.present_moment = lambda: moment() if (t := tapes.current()) is None else t.now
         views._now = lambda: real() if (t := tapes.current()) is None else t.now
         ViewNoise.at = _noting_noise(drawing)  # type: ignore[method-assign]
         try:
             yield
         finally:
             views._now = real
+            clock.present_moment = moment
             ViewNoise.at = drawing  # type: ignore[method-assign]
 
 
