@@ -8,10 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_HALF_EVEN,
+    ROUND_HALF_UP,
+    Context,
+    Decimal,
+    localcontext,
+)
 from typing import Final
 
 from dpsql.agents.replies import CheckedNumber
+from dpsql.errors import ParameterError
 
 _NUMBER: Final = re.compile(
     r"(?<![\w.])[-+−]?(?:\d{1,3}(?:[,   ]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?"
@@ -19,6 +28,10 @@ _NUMBER: Final = re.compile(
 )
 _SCALES: Final = {"k": 3, "thousand": 3, "m": 6, "million": 6, "b": 9, "billion": 9, "%": -2}
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+_ANY_NUMBER: Final = Context(Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+"""Numbers that no decimal holds, such as 1e9999999999999999999, are infinite or NaN."""
+MAX_COMPARED: Final = 1_000_000
+"""How many numbers of a text, times how many released ones, are compared at most."""
 _VERDICTS: Final = ("released", "rounded", "interval_end", "within_interval")
 
 
@@ -39,14 +52,25 @@ class ReleasedNumber:
 
 
 def checked_numbers(text: str, released: Sequence[ReleasedNumber]) -> Iterator[CheckedNumber]:
-    """Give the verdict on each number of a text, in order."""
+    """Give the verdict on each number of a text, in order.
+
+    Raises ``ParameterError`` for more than can be compared at once.
+    """
+    if sum(1 for _ in _NUMBER.finditer(text)) * len(released) > MAX_COMPARED:
+        raise ParameterError(
+            "the text and the answers have too many numbers to compare",
+            code="bad_arguments",
+            hint="Check a part of the text, or name fewer answers in release_ids.",
+        )
     start = 0
     for end in [*(found.start() for found in _SENTENCE.finditer(text)), len(text)]:
         sentence = text[start:end]
         said = sentence.casefold()
         named = [one for one in released if one.names and all(n in said for n in one.names)]
         for found in _NUMBER.finditer(sentence):
-            yield _verdict(found, start, released, named)
+            with localcontext(_ANY_NUMBER):
+                verdict = _verdict(found, start, released, named)
+            yield verdict
         start = end
 
 
@@ -107,23 +131,19 @@ def _read(found: re.Match[str]) -> tuple[Decimal, Decimal]:
     scale = (found["scale"] or "").strip().casefold()
     digits = found[0][: len(found[0]) - len(found["scale"] or "")]
     digits = re.sub("[,   ]", "", digits).replace("−", "-")
-    number = Decimal(digits).scaleb(_SCALES.get(scale, 0))
-    exponent = int(Decimal(digits).as_tuple().exponent)
-    last = exponent
-    if "." not in digits:
-        bare = digits.lstrip("+-").rstrip("0")
-        last = len(digits.lstrip("+-")) - len(bare) if bare else 0
-    return number, Decimal(1).scaleb(last + _SCALES.get(scale, 0))
+    written = Decimal(digits)
+    number = written.scaleb(_SCALES.get(scale, 0))
+    if not number.is_finite():
+        return number, Decimal(1)
+    last = (written if "." in digits else written.normalize()).as_tuple().exponent
+    return number, Decimal(1).scaleb(int(last) + _SCALES.get(scale, 0))
 
 
 def _rounds_to(value: Decimal, number: Decimal, step: Decimal) -> bool:
     """Tell whether a value is a number once rounded to a step."""
     if not value.is_finite() or abs(value) > Decimal("1e300"):
         return False
-    try:
-        return any(
-            (value / step).quantize(Decimal(1), way) * step == number
-            for way in (ROUND_HALF_EVEN, ROUND_HALF_UP)
-        )
-    except InvalidOperation:
-        return False
+    return any(
+        (value / step).quantize(Decimal(1), way) * step == number
+        for way in (ROUND_HALF_EVEN, ROUND_HALF_UP)
+    )

@@ -14,6 +14,7 @@ import pytest
 from helpers.agent_worlds import COUNTS, INSTRUCTION, answer, call, clinic, refused, toolbox
 from jsonschema import Draft202012Validator
 
+from dpsql.agents.prose import ReleasedNumber, checked_numbers
 from dpsql.agents.tools import TOOLS, Call, Confirmation
 from dpsql.agents.values import json_cell, shown_data
 from dpsql.errors import EngineError, LedgerError, ParameterError
@@ -348,6 +349,27 @@ def test_numbers_of_a_text_are_checked_against_releases(dataset: Dataset) -> Non
     assert not numbers["all_ours"]
     wrong = refused(box, "verify", text=text, release_ids=["nope"])
     assert wrong["code"] == "unknown_release"
+
+
+@pytest.mark.parametrize(
+    "written", ["1e99999999", "1e999999999999999999999", "1e-99999999", "9" * 20_000, "٣٤"]
+)
+def test_numbers_beyond_all_bounds_are_none_of_ours(written: str) -> None:
+    one = ReleasedNumber(
+        "n", 0, Decimal(4200), Decimal(4100), Decimal(4300), names=("de",), noisy=True
+    )
+    (found,) = checked_numbers(f"Elsewhere: {written} people", [one])
+    assert (found.text, found.verdict) == (written, "not_ours")
+    said = f"DE has 4e3, 4.2e3 and 4200; {written}"
+    assert [each.verdict for each in checked_numbers(said, [one])] == [
+        *("rounded", "released", "released", "not_ours")
+    ]
+
+
+def test_more_numbers_than_can_be_compared_are_refused() -> None:
+    one = ReleasedNumber("n", 0, Decimal(1), None, None, names=(), noisy=False)
+    with pytest.raises(ParameterError, match="too many numbers"):
+        list(checked_numbers("7 " * 1_001, [one] * 1_000))
 
 
 def test_a_failure_after_reading_began_says_what_it_cost(
