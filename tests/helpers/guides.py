@@ -10,6 +10,7 @@
   ``# exit 2`` follows; what installs or clones is left to :data:`INSTALLING`.
 * ``sql`` is explained on the guide's connection ``con``, statement by statement. One below a
   comment ``-- refused: code`` must be refused with that code.
+* ``json`` is settings of other programs: it must be JSON.
 
 Two texts have the same shape if they differ in numbers, spaces, bars and rules alone.
 """
