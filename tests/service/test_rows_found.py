@@ -25,6 +25,7 @@ from dpsql.policy.model import (
 from dpsql.policy.parameters import AUTO, USUAL_ROWS, Automatic, Maxima, Parameters
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice
+from dpsql.service.rights import SessionLimits
 from dpsql.service.statements import Arguments
 
 ASKED = "SELECT k, count(*) AS n FROM t GROUP BY k"
@@ -420,3 +421,19 @@ def test_the_word_is_taken_wherever_a_number_is(tmp_path: Path) -> None:
         con.sql(f"SELECT {options} count(*) AS n FROM t")
         con.sql("SELECT k, sum(x) AS n FROM t GROUP BY k", max_rows_contributed=AUTO)
     assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 3  # that of sums is another
+
+
+def test_what_a_session_may_not_ask_is_answered_within_it_once_the_bounds_are_paid_for(
+    tmp_path: Path,
+) -> None:
+    """Draws and answer have one limit; where bounds are known, a refusal costs nothing."""
+    limits = SessionLimits(epsilon_per_question=1.2)
+    with opened(tmp_path) as con, con._dataset.session("ana", session="run", limits=limits) as run:
+        result = run.sql(ASKED, max_error=100.0)
+        assert "and not ± 100" in missed(result)[0]
+        assert result.cost.settled_epsilon <= 1.2
+        before = spent(con)
+        with fails_with("question_too_dear"):
+            run.sql(ASKED, max_error=100.0, fresh=True)
+        assert spent(con) == before
+    assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"]
