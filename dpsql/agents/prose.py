@@ -30,7 +30,7 @@ _SCALES: Final = {"k": 3, "thousand": 3, "m": 6, "million": 6, "b": 9, "billion"
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _ANY_NUMBER: Final = Context(Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 """Numbers that no decimal holds, such as 1e9999999999999999999, are infinite or NaN."""
-MAX_COMPARED: Final = 1_000_000
+MAX_PAIRS: Final = 1_000_000
 """How many numbers of a text, times how many released ones, are compared at most."""
 _VERDICTS: Final = ("released", "rounded", "interval_end", "within_interval")
 
@@ -56,7 +56,7 @@ def checked_numbers(text: str, released: Sequence[ReleasedNumber]) -> Iterator[C
 
     Raises ``ParameterError`` for more than can be compared at once.
     """
-    if sum(1 for _ in _NUMBER.finditer(text)) * len(released) > MAX_COMPARED:
+    if sum(1 for _ in _NUMBER.finditer(text)) * len(released) > MAX_PAIRS:
         raise ParameterError(
             "the text and the answers have too many numbers to compare",
             code="bad_arguments",

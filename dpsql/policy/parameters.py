@@ -474,6 +474,15 @@ class Maxima:
     k_bar: int | None = None
 
 
+def of_null(name: str) -> object:
+    """Return what NULL in SQL stands for: no number is given, so one is found if it can be.
+
+    GoogleSQL's word for no limit on groups. None in Python is another value, ``unlimited``.
+    """
+    spec = PARAMETERS.get(fold(name))
+    return None if spec is None or spec.automatic is None else AUTO
+
+
 def check_value(name: str, value: object) -> ParameterValue:
     """Check one parameter against dpsql's own limits alone.
 

@@ -13,13 +13,12 @@ from dpsql.core.table_name import TableName
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import (
-    AUTO,
     PARAMETER_NAMES,
-    UNLIMITED,
     Automatic,
     Overrides,
     Parameters,
     asked_by_error,
+    of_null,
 )
 from dpsql.policy.resolve import TableDefault, over_tables, resolve
 from dpsql.syntax.dialect import MAX_ERROR, PrivacyOption, PrivacyOptions
@@ -31,10 +30,9 @@ _PUBLIC_GROUPS: Final = "PUBLIC_GROUPS"
 _DISCOVERED: Final = "LAPLACE_THRESHOLD"
 """GoogleSQL's word for groups that are found by thresholds; the planner chooses their noise."""
 _UNIT_COLUMN: Final = "privacy_unit_column"
-_GROUPS: Final = "max_groups_contributed"
 _ALSO: Final = {
     "min_privacy_units_per_group": "min_units_per_group",
-    "kappa": _GROUPS,
+    "kappa": "max_groups_contributed",
 }
 """GoogleSQL's names of our parameters."""
 
@@ -112,9 +110,7 @@ def take_options(
                 raise _at(f"{_UNIT_COLUMN} is the name of a column", "bad_option", option, text)
             seen[name] = unit_column = option.expression
             continue
-        seen[name] = value = _value(option, text)
-        if name == _GROUPS and value is UNLIMITED:
-            value = AUTO  # GoogleSQL's word for no limit: ours is found where one is needed
+        seen[name] = value = _value(name, option, text)
         if name == "mechanism":
             if not isinstance(value, str):
                 raise _at("mechanism must be a name in quotes", "bad_option", option, text)
@@ -169,7 +165,7 @@ def refuse_options(select: exp.Select, text: str) -> None:
         )
 
 
-def _value(option: PrivacyOption, text: str) -> object:
+def _value(name: str, option: PrivacyOption, text: str) -> object:
     node, sign = option.expression, 1
     if isinstance(node, exp.Neg):
         node, sign = node.this, -1
@@ -178,7 +174,7 @@ def _value(option: PrivacyOption, text: str) -> object:
     if sign == 1 and isinstance(node, exp.Literal):
         return str(node.this)
     if sign == 1 and isinstance(node, exp.Null):
-        return UNLIMITED  # GoogleSQL's word for it
+        return of_null(name)
     if sign == 1 and isinstance(node, exp.Boolean):
         return bool(node.this)
     if sign == 1 and isinstance(node, exp.Column) and not node.table:

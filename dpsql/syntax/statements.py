@@ -26,7 +26,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.core.table_name import read_parts
 from dpsql.errors import ParameterError, Place, QueryRefused, SQLSyntaxError
-from dpsql.policy.parameters import UNLIMITED, check_parameter_name
+from dpsql.policy.parameters import check_parameter_name, of_null
 from dpsql.syntax.client_settings import (
     CLIENT_SETTINGS,
     NO_TRANSACTION,
@@ -233,7 +233,7 @@ Command: TypeAlias = Set | Reset | Show | Describe | CreateView | RefreshView | 
 
 Statement: TypeAlias = Select | Explain | Command
 
-_WORDS: Final = {"null": UNLIMITED, "true": True, "false": False}  # as in OPTIONS
+_WORDS: Final = {"true": True, "false": False}  # as in OPTIONS
 _MAX_PARTS: Final = 3  # of a table's name: catalog, schema, table
 _MAX_DIGITS: Final = 400  # beyond, a number is infinite to every parameter
 
@@ -344,7 +344,7 @@ def _options(reader: TokenReader, options: dict[str, object]) -> None:
         option = fold(name.value)
         if option in options:
             reader.fail(name, f"the option {option} is given twice", "Keep one of the two.")
-        options[option] = _value(reader)
+        options[option] = _value(option, reader)
         sign = reader.take()
         if sign.text == ")":
             return
@@ -398,7 +398,7 @@ def _set(reader: TokenReader) -> Statement:
         if sign.text != "=" and sign.word != "to":
             reader.fail(sign, "SET needs a value", "Write SET epsilon = 0.5.")
     first = reader.peek()
-    value = _value(reader)
+    value = _value(name, reader)
     reader.end()
     place = reader.place(first, reader.last)
     if client is None:
@@ -435,11 +435,13 @@ def _transaction(reader: TokenReader) -> Unchanged:
     return Unchanged(TRANSACTION, NO_TRANSACTION)
 
 
-def _value(reader: TokenReader) -> object:
+def _value(name: str, reader: TokenReader) -> object:
     """Read a literal: what OPTIONS accepts as the value of a parameter."""
     token = reader.take()
     if token.kind == "string":
         return token.value
+    if token.word == "null":
+        return of_null(name)
     if token.kind == "word":
         return _WORDS.get(token.word, token.value)
     negative = token.text == "-"

@@ -388,6 +388,9 @@ MORE: dict[str, dict[str, Any]] = {
         for sign in ("<", "<=", ">", ">=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
     },
     "SELECT s, count(DISTINCT uid) AS n FROM visits GROUP BY s ORDER BY n DESC LIMIT 3": {},
+    "SELECT s, count(*) AS n FROM visits GROUP BY s ORDER BY n DESC LIMIT 3": {
+        "max_groups_contributed": "unlimited"
+    },
     "SELECT k, count(*) FROM visits GROUP BY k": {"contribution_bounding": "weight"},
     "SELECT s, sum(n) FROM visits GROUP BY s": {"left_out_share": 0.1},
     "SELECT sum(n) FROM visits": {"left_out_share": 0.1, "max_rows_contributed": 2},

@@ -34,8 +34,13 @@ def test_every_parameter_can_be_stated_and_the_nearest_wins() -> None:
     assert ask("OPTIONS ()").query.blocks[0].parameters == RULES.defaults.with_usual_numbers
 
 
-def test_null_means_unlimited_as_in_googlesql() -> None:
-    assert ask("OPTIONS (max_groups_contributed = NULL)").plans[0].groups is None
+def test_null_gives_no_limit_so_that_one_is_found() -> None:
+    null, auto, unlimited = (
+        ask(f"OPTIONS (max_groups_contributed = {value})").plans[0]
+        for value in ("NULL", "auto", "unlimited")
+    )
+    assert null.groups == auto.groups != unlimited.groups
+    assert unlimited.groups is None
 
 
 def test_a_mechanism_can_be_forced() -> None:

@@ -790,7 +790,7 @@ REFUSED = [
     (view(", steps = 3"), "syntax_error"),
     (view().replace(" AS ", " "), "syntax_error"),
     (view().replace("VIEW w", "VIEW plays"), "name_taken"),
-    (view(", max_groups_contributed = NULL"), "no_view"),
+    (view(", max_groups_contributed = unlimited"), "no_view"),
     (view(select="SELECT artist FROM plays GROUP BY artist"), "no_view"),
     (
         view(
