@@ -475,7 +475,7 @@ class Maxima:
 
 
 def of_null(name: str) -> object:
-    """Return what NULL in SQL stands for: no number is given, so one is found if it can be.
+    """Return the value that NULL in SQL stands for: ``auto`` where a number can be found.
 
     GoogleSQL's word for no limit on groups. None in Python is another value, ``unlimited``.
     """

@@ -371,6 +371,12 @@ def _telling(plans: dict[str, Plan]) -> Iterator[tuple[str, Plan]]:
             for node in nodes(plan.root)
             if is_cast(node)
         }
+        held |= {
+            (str(node["type"]), "orders", order["type"])
+            for node in nodes(plan.root)
+            for order in node.get("orders") or ()
+            if "type" in node
+        }
         if not held <= seen:
             seen |= held
             yield sql, plan
