@@ -35,7 +35,6 @@ _MOVED: Final = "Write d + INTERVAL 1 DAY, with a whole number."
 _WHOLE_UNITS: Final = (
     "Systems count whole days or midnights between: date_diff('day', a, b) counts midnights."
 )
-_SPREAD: Final = "Write STDDEV for the deviation of a sample, STDDEV_POP for that of all rows."
 INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _TRUNCATED),
     **dict.fromkeys(("datediff", "date_diff"), _DIFFERENCE),
@@ -43,7 +42,6 @@ INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("timestamp_add", "timestamp_sub", "datetime_add", "datetime_sub"), _MOVED),
     **dict.fromkeys(("timestampdiff", "timestamp_diff", "datetime_diff"), _WHOLE_UNITS),
     "add_months": "Write d + INTERVAL 1 MONTH; systems differ on the last days of months.",
-    "std": _SPREAD,
     "anon_avg": "It averages the averages of units, within bounds of these: "
     "ANON_AVG(x CLAMPED BETWEEN 0 AND 100).",
     "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR).",
@@ -247,6 +245,7 @@ OTHER_WORDS: Final[Mapping[str, _Build]] = {
     "SAFE_DIVIDE": _of("SAFE_DIVIDE", two=_divided),
     "VAR": _of("VAR", one=_called(exp.Variance)),
     "VARP": _of("VARP", one=_called(exp.VariancePop)),
+    "STD": _of("STD", one=_called(exp.Stddev)),  # of a sample, but in MySQL; docs/sql.md says so
     "STDEVP": _of("STDEVP", one=_called(exp.StddevPop)),
     "NDV": _of("NDV", one=_called(exp.ApproxDistinct)),
     "APPROX_MEDIAN": _of("APPROX_MEDIAN", one=_called(exp.Median)),

@@ -146,6 +146,8 @@ answers: select k, quantile_cont(x, [0.25, 0.5]) from visits group by k
 aggregate_not_supported: select corr(x, n, contribution_bounds_per_row => (0, 9)) from visits
 not_numeric: select corr(x, s) from visits
 bad_fraction: select quantile_cont(x, [0.25, n]) from visits
+answers: select std(x), var(n), var_samp(n) filter (where flag) from visits
+aggregate_not_supported: select std(distinct x) from visits
 aggregate_not_supported: select bool_and(flag) from visits
 aggregate_not_supported: select max(distinct x) from visits
 aggregate_not_supported: select any_value(s) from visits
