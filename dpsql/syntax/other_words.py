@@ -246,6 +246,7 @@ OTHER_WORDS: Final[Mapping[str, _Build]] = {
     "VAR": _of("VAR", one=_called(exp.Variance)),
     "VARP": _of("VARP", one=_called(exp.VariancePop)),
     "STD": _of("STD", one=_called(exp.Stddev)),  # of a sample, but in MySQL; docs/sql.md says so
+    "EVERY": _of("EVERY", one=_called(exp.LogicalAnd)),
     "STDEVP": _of("STDEVP", one=_called(exp.StddevPop)),
     "NDV": _of("NDV", one=_called(exp.ApproxDistinct)),
     "APPROX_MEDIAN": _of("APPROX_MEDIAN", one=_called(exp.Median)),

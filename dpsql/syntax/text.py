@@ -47,6 +47,8 @@ class _Named(DuckDB):
             exp.CurrentTimestamp: lambda *_: "current_timestamp",
             exp.Localtime: lambda *_: "localtime",
             exp.Localtimestamp: lambda *_: "localtimestamp",
+            exp.LogicalAnd: lambda self, node: self.func("bool_and", node.this),
+            exp.LogicalOr: lambda self, node: self.func("bool_or", node.this),
             exp.SessionUser: lambda *_: "session_user",
         }
 

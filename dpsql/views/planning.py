@@ -435,7 +435,8 @@ def _refuse_no_running_answer(block: Block) -> None:
     if block.noise_columns:
         raise no_view(
             "a view's query asks nothing of its noise",
-            "Ask for intervals where you read the view: DP_INTERVAL_LOW(column).",
+            "Ask for intervals where you read the view: DP_INTERVAL_LOW(column). For BOOL_OR(x), "
+            "have the view count: COUNT_IF(x).",
         )
     if block.known_domain and block.domain_size > _MAX_DOMAIN:
         raise no_view(

@@ -148,7 +148,11 @@ not_numeric: select corr(x, s) from visits
 bad_fraction: select quantile_cont(x, [0.25, n]) from visits
 answers: select std(x), var(n), var_samp(n) filter (where flag) from visits
 aggregate_not_supported: select std(distinct x) from visits
-aggregate_not_supported: select bool_and(flag) from visits
+answers: select bool_and(flag), every(k > 1) filter (where flag), logical_or(n > 3) from visits
+answers: select k from visits group by k having bool_or(uid = 27) and not bool_and(x > 3)
+answers: select bool_or(x > 3) from (select k, count(*) as x from visits group by k)
+aggregate_not_supported: select bool_and(s) from visits
+no_noise_known: select dp_interval_low(bool_or(flag)) from visits
 aggregate_not_supported: select max(distinct x) from visits
 aggregate_not_supported: select any_value(s) from visits
 aggregate_not_supported: select first(s) from visits
@@ -163,7 +167,8 @@ aggregate_not_supported: select approx_top_k(s, 3) from visits
 answers: select median(x) from visits
 answers: select quantile_cont(x, 0.5) from visits
 bad_fraction: select quantile_cont(x, 1.5) from visits
-aggregate_not_supported: select bool_or(flag) from visits
+aggregate_not_supported: select bool_or(distinct flag) from visits
+misplaced_aggregate: select bool_or(count(*) > 3) from visits
 aggregate_not_supported: select bit_xor(k) from visits
 expression_not_allowed: select product(x) from visits
 expression_not_allowed: select entropy(s) from visits

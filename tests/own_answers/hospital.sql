@@ -10,3 +10,5 @@ SELECT gender, has_insurance, COUNT(*), AVG(age) FROM patients GROUP BY CUBE (ge
 SELECT AVG(EXTRACT(day FROM last - first)) FROM (SELECT patient_id, MIN(admitted)::TIMESTAMP AS first, MAX(admitted)::TIMESTAMP AS last FROM hospital GROUP BY patient_id);
 SELECT diagnosis FROM hospital GROUP BY diagnosis EXCEPT SELECT ward FROM hospital GROUP BY ward;
 SELECT SUM(cost) FILTER (WHERE days > 3), COUNT(*) FILTER (WHERE ward IS NULL), COUNT_IF(cost > 50) FROM hospital;
+SELECT gender, BOOL_OR(has_insurance), BOOL_AND(age >= 0), LOGICAL_OR(age > 200) FILTER (WHERE has_insurance) FROM patients GROUP BY gender;
+SELECT ward FROM hospital GROUP BY ward HAVING bool_or(cost > 50) AND NOT bool_and(days > 3);

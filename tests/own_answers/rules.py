@@ -22,6 +22,7 @@ _EXTREMES = re.compile(r"\b(?:MIN|MAX|MEDIAN|\w*QUANTILE\w*|\w*PERCENTILE\w*)\("
 _SUMMED = re.compile(
     r"\b(?:SUM|AVG|MEAN|STD\w*|VAR\w*|MIN|MAX|MEDIAN|\w*QUANTILE\w*|PERC\w*)\(", re.I
 )
+_TRUTHS = re.compile(r"\b(?:BOOL_OR|BOOL_AND|LOGICAL_OR|LOGICAL_AND|EVERY)\(", re.IGNORECASE)
 _WINDOW = re.compile(r"\bOVER\s*\(|\bDISTINCT ON\b|\bARG_M\w+\(|\bQUALIFY\b", re.IGNORECASE)
 _LIMIT = re.compile(r"\s+LIMIT \d+(?: OFFSET \d+)?(?=\s*\)*;?\s*$)", re.IGNORECASE)
 _BOUNDED = re.compile(r"\b(?:CLAMPED BETWEEN|contribution_bounds_per_\w+)\b", re.IGNORECASE)
@@ -57,8 +58,8 @@ RULES: Final[dict[str, Rule]] = {
     ),
     "of nothing": Rule(
         "aggregates",
-        "Where there is no value a sum is 0, an average or a quantile lies within its bounds, and "
-        "a spread is a number: only the engine's own is NULL.",
+        "Where there is no value a sum is 0, an average or a quantile lies within its bounds, a "
+        "spread is a number, `BOOL_OR` false and `BOOL_AND` true: only the engine's own is NULL.",
     ),
     "NaN": Rule("aggregates", "NaN is no value: sums, averages and quantiles pass it over."),
     "quantiles": Rule(
@@ -98,6 +99,11 @@ def near(value: Any, right: Any) -> bool:
 def near_or_of_nothing(value: Any, right: Any) -> bool:
     """Tell whether they are the same, or the engine's own is NULL beside a number."""
     return near(value, right) or (right is None and _is_number(value))
+
+
+def near_or_truth_of_nothing(value: Any, right: Any) -> bool:
+    """Tell whether they are the same, or the engine's own is NULL beside true or false."""
+    return near(value, right) or (right is None and isinstance(value, bool))
 
 
 def near_or_nan(value: Any, right: Any) -> bool:
@@ -180,6 +186,7 @@ def rules_between(
             return rules
         for rule, cell, where in (
             ("of nothing", near_or_of_nothing, _SUMMED),
+            ("of nothing", near_or_truth_of_nothing, _TRUTHS),
             ("NaN", near_or_nan, re.compile("/")),
             ("quantiles", near_on_a_grid, _EXTREMES),
         ):

@@ -20,7 +20,9 @@ BOUNDS = {"x": (0.0, 10.0), "y": (-90.0, -20.0)}
 
 def formula(aggregate: str, *, bounded: bool = True) -> exp.Expr:
     node = parse(f"SELECT {aggregate} FROM t").selects[0]
-    found = formula_of(node, lambda value: BOUNDS.get(value.name) if bounded else None)
+    found = formula_of(
+        node, lambda value: BOUNDS.get(value.name) if bounded else None, lambda _: True
+    )
     assert found is not None
     return found
 
@@ -90,17 +92,49 @@ def test_a_list_of_fractions_is_a_list_of_quantiles() -> None:
     assert fractions == ["0", "0.25", "0.5", "0.75", "1"]
 
 
+@pytest.mark.parametrize("condition", ["k > 5", "k >= 0", "k < 2", "x > 3", "x IS NULL", "NULL"])
+@pytest.mark.parametrize("where", ["", " FILTER (WHERE k > 0)"])
+def test_a_condition_of_any_or_all_rows_is_a_count_beyond_noise(condition: str, where: str) -> None:
+    """Without noise the end of an interval is the count itself."""
+    for name in ("bool_or", "bool_and"):
+        found = exp.Paren(this=formula(f"{name}({condition}){where}"))
+        for call in list(found.find_all(exp.Anonymous)):
+            assert call.name == "dp_interval_low"
+            call.replace(call.expressions[0])
+        asked = f"coalesce({name}({condition}){where}, {name == 'bool_and'})"
+        row = world().execute(f"SELECT {asked}, {to_sql(found)} FROM t").fetchone()
+        assert row is not None
+        assert row[0] is row[1]
+
+
+def test_one_row_does_not_decide_a_condition(tmp_path: Path) -> None:
+    """It is hidden by noise, whichever way it would decide; many rows are not."""
+    rows = "INSERT INTO visits (uid, k, flag) SELECT i, i % 2, i > 500 FROM range(1000) r(i)"
+    asked = (
+        "SELECT BOOL_OR(k = 1 AND uid = 1), BOOL_AND(uid <> 1), BOOL_OR(flag), BOOL_AND(flag), "
+        "EVERY(k < 2), LOGICAL_OR(k > 1), BOOL_AND(flag) FILTER (WHERE uid > 500) FROM visits"
+    )
+    with connect(tmp_path, rows, max_rows_contributed=1) as ana:
+        answer = ana.sql(asked, epsilon=0.5)
+        assert answer.types == ["BOOLEAN"] * 7
+        assert "COUNT_IF" not in str(answer.columns)
+        found = [ana.sql(asked, epsilon=2.0, fresh=True).fetchall()[0] for _ in range(5)]
+        expected = (False, True, True, False, True, False, True)
+        assert sum(row == expected for row in found) >= 3
+
+
 @pytest.mark.parametrize(
     "aggregate",
     [
         *("avg(x)", "corr(y, x, contribution_bounds_per_row => (0, 1))"),
         *("approx_quantiles(x, 3)", "approx_quantiles(x, 1000)", "quantile_cont(x, [])"),
+        *("bool_or(x)", "bool_or(DISTINCT x > 1)"),
         f"quantile_cont(x, [{', '.join(['0.5'] * 101)}])",
     ],
 )
 def test_other_aggregates_have_no_formula(aggregate: str) -> None:
     node = parse(f"SELECT {aggregate} FROM t").selects[0]
-    assert formula_of(node, lambda _: None) is None
+    assert formula_of(node, lambda _: None, lambda _: False) is None
 
 
 def test_aggregates_of_formulas_count_one_by_one(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from dpsql.ir.measures import (
 )
 from dpsql.ir.query import UnboundedValue
 from dpsql.policy.parameters import USUAL_VALUES
-from dpsql.sql.blocks.formulas import PAIR_FORMULAS
+from dpsql.sql.blocks.formulas import FORMULAS, PAIR_FORMULAS, TRUTHS
 from dpsql.sql.blocks.moments import AVERAGES, as_numbers
 from dpsql.sql.blocks.quantiles import (
     EXTREMES,
@@ -76,9 +76,9 @@ _INSTEAD: Final[Mapping[type[exp.AggFunc], str]] = {
         "COUNT_IF(x > 100).",
     ),
     **dict.fromkeys(
-        (exp.LogicalOr, exp.LogicalAnd),
-        "One row decides it. Count the rows for which the condition holds, beside all rows: "
-        "COUNT_IF(x > 100), COUNT(*).",
+        TRUTHS,
+        "Write it of one condition, without bounds, DISTINCT and ORDER BY, as BOOL_OR(x > 100); or "
+        "count the rows for which the condition holds: COUNT_IF(x > 100, max_error => 20).",
     ),
     **dict.fromkeys(
         (exp.AnyValue, exp.First, exp.Last),
@@ -152,6 +152,14 @@ class Aggregates:
     def range_of(self, value: exp.Expr) -> Range | None:
         """Return the bounds of a value of a row, by what is declared."""
         return range_of(value, self.policy, self.table)
+
+    def is_condition(self, value: exp.Expr) -> bool:
+        """Tell whether a value of a row is true or false, or NULL, and nothing else."""
+        value = value.unnest()
+        if isinstance(value, exp.Case | exp.If | exp.Coalesce):
+            return all(map(self.is_condition, branches(value)))
+        cast = isinstance(value, exp.Cast) and value.to.is_type(exp.DType.BOOLEAN)
+        return cast or isinstance(value, exp.Null) or is_truth(value, self.table)
 
     def _aggregate(self, call: AggregateCall, text: str) -> Aggregate:
         if isinstance(call.function, QUANTILES):
@@ -475,7 +483,7 @@ class Aggregates:
             f"{name} reveals the value of a single row"
             if isinstance(function, _OF_ONE_ROW)
             else f"the aggregate {name} is not available"
-            + " in this form" * (type(function) in PAIR_FORMULAS),
+            + " in this form" * (type(function) in FORMULAS),
             "aggregate_not_supported",
             function,
             hint=_INSTEAD.get(type(function), _AVAILABLE),

@@ -468,7 +468,7 @@ class _BlockBuilder:
             put(node, generated_column(f"{INTERNAL_PREFIX}k{key}"))
             return
         if is_aggregate(node):
-            formula = formula_of(node, self.aggregates.range_of)
+            formula = formula_of(node, self.aggregates.range_of, self.aggregates.is_condition)
             if formula is not None:
                 put(node, formula)
                 self._replace(formula)

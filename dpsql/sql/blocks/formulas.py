@@ -2,6 +2,7 @@
 
     CORR(y, x)                     of averages of x, y and their product, and of variances
     QUANTILE_CONT(x, [0.25, 0.5])  [QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.5)]
+    BOOL_OR(c)                     DP_INTERVAL_LOW(COUNT_IF(c)) > 0
 
 The simpler ones are released, each bounded and with noise as if it were written alone, and a
 formula is post-processing: it needs no argument of its own, and costs what its parts cost.
@@ -33,10 +34,13 @@ _LISTS: Final[Mapping[type[exp.Expr], tuple[str, NodeArguments]]] = {
 _ARRAY: Final = NodeArguments("expressions value_constructor? bracket_notation?")
 
 
-def formula_of(node: exp.Expr, range_of: _RangeOf) -> exp.Expr | None:
+def formula_of(
+    node: exp.Expr, range_of: _RangeOf, is_condition: Callable[[exp.Expr], bool]
+) -> exp.Expr | None:
     """Return the formula of an aggregate, over simpler aggregates; None for any other aggregate.
 
-    ``range_of`` finds the bounds of a value of a row, by what is declared.
+    ``range_of`` finds the bounds of a value of a row, by what is declared; ``is_condition`` tells
+    whether it is true or false.
     """
     function = node
     while isinstance(function, WRAPPERS):
@@ -44,13 +48,16 @@ def formula_of(node: exp.Expr, range_of: _RangeOf) -> exp.Expr | None:
     found = _listed(node, function)
     if found is not None:
         return found
-    formula = PAIR_FORMULAS.get(type(function)) if isinstance(function, exp.AggFunc) else None
-    bounded = node.find(BoundedAggregate) is not None  # bounds of one value are none of a pair
-    ordered = node.find(exp.WithinGroup, exp.Order, exp.Distinct) is not None
-    if formula is None or bounded or ordered or not _PAIR.hold(function):
+    if type(function) not in FORMULAS:
         return None
+    bounded = node.find(BoundedAggregate) is not None  # bounds of one value are none of a formula
+    ordered = node.find(exp.WithinGroup, exp.Order, exp.Distinct) is not None
+    if bounded or ordered or not _PAIR.hold(function):
+        return None
+    if isinstance(function, TRUTHS):
+        return _truth(node, function) if is_condition(function.this) else None
     where = node.expression if isinstance(node, exp.Filter) else None
-    return exp.Paren(this=formula(_Pairs(function, where, range_of)))
+    return exp.Paren(this=PAIR_FORMULAS[type(function)](_Pairs(function, where, range_of)))
 
 
 # -- several quantiles ------------------------------------------------------------------------
@@ -104,6 +111,26 @@ def _wrapped(node: exp.Expr, function: exp.Expr) -> exp.Expr:
         innermost = innermost.this
     innermost.set("this", function)
     return wrapper
+
+
+# -- conditions -------------------------------------------------------------------------------
+
+
+def _truth(node: exp.Expr, function: exp.Expr) -> exp.Expr:
+    """Tell whether more rows satisfy a condition than noise alone would show.
+
+    One row decides BOOL_OR; so noise must hide it. It is true where the 95% interval of the number
+    of such rows does not reach down to 0. BOOL_AND is true unless BOOL_OR(NOT c) is.
+    """
+    every, condition = isinstance(function, exp.LogicalAnd), function.this.copy()
+    counted = exp.CountIf(this=exp.Not(this=exp.paren(condition)) if every else condition)
+    low = exp.Anonymous(this="dp_interval_low", expressions=[_wrapped(node, counted)])
+    operator = exp.LTE if every else exp.GT
+    return exp.Paren(this=operator(this=low, expression=exp.Literal.number(0)))
+
+
+TRUTHS: Final = (exp.LogicalOr, exp.LogicalAnd)
+"""The aggregates of conditions that are a condition themselves."""
 
 
 # -- pairs of values --------------------------------------------------------------------------
@@ -215,3 +242,5 @@ PAIR_FORMULAS: Final[Mapping[type[exp.AggFunc], Callable[[_Pairs], exp.Expr]]] =
     exp.RegrSxy: lambda pairs: pairs.count() * pairs.covariance(),
 }
 """The formulas of aggregates of two values, y and x."""
+FORMULAS: Final = frozenset({*PAIR_FORMULAS, *TRUTHS})
+"""The aggregates that are formulas of others, in the forms that have one."""
