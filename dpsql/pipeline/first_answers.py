@@ -25,8 +25,8 @@ from dpsql.syntax.placeholders import literal_node
 from dpsql.syntax.probes import drop_unused_ctes
 from dpsql.syntax.text import display, put
 
-MOST_ANSWER_ROWS: Final = 250
-"""Rows of an answer that can stand in a statement: each is a part of its text."""
+MOST_ANSWER_ROWS: Final = 400
+"""Rows of an answer that can stand in a statement, each a part of its text: the days of a year."""
 _MOST_SHOWN: Final = 80
 _KEPT: Final = " What was released of it is kept: asked alone, it costs nothing."
 _TYPICAL: Final = {

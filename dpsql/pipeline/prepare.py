@@ -76,7 +76,7 @@ from dpsql.sql.blocks.examined import (
 )
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
-from dpsql.sql.expressions.first_answers import number_queries, to_answer_first
+from dpsql.sql.expressions.first_answers import number_queries, set_apart, to_answer_first
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
@@ -475,6 +475,7 @@ class Preparer:
         schema, name = self._engine.schema, self._engine.name
         place_catalog(tree, self._policy, schema, name)
         settle_names(tree, question.text, rules_of(schema, name, self._policy.names))
+        set_apart(tree)
         number_queries(tree)
         return tree
 

@@ -236,6 +236,14 @@ join_kind: select count(*) from visits asof join shops on visits.k >= shops.k
 join_kind: select count(*) from visits positional join shops
 answers: select count(*) from visits left join shops on shops.k = visits.k
 answers: select count(*) from visits, range(3)
+answers: select g.d, count(v.k) from generate_series(date '2024-01-01', date '2024-01-03', interval 1 day) g(d) left join visits v on v.d = g.d group by g.d
+answers: select count(*) from visits, unnest(range(3)) t(a) where a = k
+answers: with recursive r as (select 1 as i union all select i + 1 from r where i < 4) select r.i, count(v.k) from r left join visits v on v.k = r.i group by r.i
+set_operation_mixed: with recursive r as (select k as i from visits union all select i + 1 from r where i < 4) select r.i, count(*) from r join visits v on v.k = r.i group by r.i
+query_too_large: select count(*) from visits v join generate_series(date '0001-01-01', date '9999-01-01', interval 1 day) g(d) on v.d = g.d
+join_not_supported: select count(*) from visits v join generate_series(date '2024-01-01', date '2024-02-01', interval 0 day) g(d) on v.d = g.d
+answers: select count(*) from visits v join (select uid as u, max(k) as m from visits group by uid) w on v.uid is not distinct from w.u
+join_needs_unit: select count(*) from visits v join (select uid as u, k as m from visits) w on v.k is not distinct from w.m
 join_not_supported: select count(*) from visits, lateral (select 1)
 answers: select k, count(*) from visits, unnest([1,2]) group by k
 join_not_supported: select count(*) from visits v, unnest([v.k]) t(a)

@@ -181,6 +181,8 @@ ROWS = (
     "(SELECT uid, k, CAST(k IN (SELECT k FROM shops) AS VARCHAR) AS v FROM visits WHERE NOT (k IN (SELECT size FROM shops) AND n > 1))",
     "(SELECT uid, k, s AS v FROM visits WHERE (uid, k) NOT IN (SELECT uid, k FROM logins))",
     "(SELECT uid, k, s AS v FROM visits FULL JOIN orders USING (uid, k))",
+    "(SELECT v.uid, v.k, city AS v FROM visits v JOIN people p ON v.uid IS NOT DISTINCT FROM p.uid)",
+    "(SELECT p.uid, v.k, city AS v FROM people p LEFT JOIN visits v ON v.uid IS NOT DISTINCT FROM p.uid AND v.n > 0)",
     "(SELECT uid, count(n) AS k, min(city) AS v FROM people p FULL JOIN visits USING (uid) GROUP BY uid)",
     "(SELECT uid, (SELECT count(*) FROM visits w WHERE w.uid = l.uid AND w.n > 0) AS k, 'q' AS v FROM logins l)",
     "(SELECT uid, k, s AS v FROM visits v WHERE n < (SELECT max(n) FROM visits w WHERE w.uid = v.uid) OR k = 2)",
@@ -229,6 +231,11 @@ HIDDEN = (
     "(SELECT n AS k, why AS v FROM returns UNION ALL SELECT k, 'l' FROM items)",
     "(SELECT k, 's' AS v FROM items i WHERE (SELECT max(price) FROM orders o WHERE o.okey = i.okey) > 1)",
     "(SELECT (SELECT count(*) FROM items j WHERE j.okey = i.okey) AS k, 't' AS v FROM items i)",
+    "(SELECT o.k, i.v FROM orders o JOIN (SELECT okey, CAST(min(qty) AS VARCHAR) AS v FROM items GROUP BY okey) i ON i.okey = o.okey)",
+    "(SELECT i.k, r.v FROM items i LEFT JOIN (SELECT ikey, min(why) AS v FROM returns GROUP BY ikey) r ON r.ikey = i.ikey)",
+    "(SELECT i.k, 'w' AS v FROM items i ANTI JOIN (SELECT okey, max(k) AS k FROM orders GROUP BY okey) o ON o.okey = i.okey AND o.k > 0)",
+    "(SELECT DISTINCT k, CAST(okey AS VARCHAR) AS v FROM items)",
+    "(SELECT d.k, CAST(o.price AS VARCHAR) AS v FROM (SELECT DISTINCT okey, k FROM items) d LEFT JOIN orders o ON o.okey = d.okey)",
 )  # fmt: skip
 CONDITIONS = (
     "a.k > 1",

@@ -10,10 +10,12 @@ otherwise, with a mark on the refusal for who can have the subquery answered.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from sqlglot import exp
 
+from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
 
 _NUMBER: Final = "number of the subquery"
@@ -28,6 +30,70 @@ def after_answering(query: exp.Expr, refused: QueryRefused) -> QueryRefused:
 def to_answer_first(refused: QueryRefused) -> int | None:
     """Return the number of the subquery to answer first; None where that is of no use."""
     return refused._subquery
+
+
+def set_apart(tree: exp.Query) -> None:
+    """Make subqueries of table functions and recursive CTEs that others are joined with.
+
+    ``generate_series(DATE '2025-01-01', …) g`` becomes ``(SELECT * FROM generate_series(…) g) g``,
+    which can be answered first. What is a list of constants by itself stays as it is.
+    """
+    recursive = set(_recursive(tree))
+    for select in list(tree.find_all(exp.Select)):
+        from_, joins = select.args.get("from_"), select.args.get("joins")
+        if from_ is None or not joins:
+            continue
+        for source in [from_.this, *(join.this for join in joins)]:
+            if _is_computed(source) or (isinstance(source, exp.Table) and id(source) in recursive):
+                name = source.alias or _function(source)
+                inner = source.copy()
+                inner.set("joins", None)
+                apart = exp.Subquery(
+                    this=exp.Select(expressions=[exp.Star()]).from_(inner, copy=False),
+                    alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)),
+                    joins=source.args.get("joins"),
+                )
+                source.replace(apart)
+
+
+def _recursive(tree: exp.Query) -> Iterator[int]:
+    """Find the references to recursive CTEs outside of these."""
+    for with_ in tree.find_all(exp.With):
+        if not with_.args.get("recursive") or with_.parent is None:
+            continue
+        for cte in with_.expressions:
+            within = [table for table in cte.this.find_all(exp.Table) if _names(table, cte)]
+            if within:
+                inside = set(map(id, within))
+                named = (t for t in with_.parent.find_all(exp.Table) if _names(t, cte))
+                yield from (id(table) for table in named if id(table) not in inside)
+
+
+def _function(source: exp.Expr) -> str:
+    """Return the name of a source without an alias, as DuckDB names what a function returns."""
+    if isinstance(source, exp.Table) and isinstance(source.this, exp.GenerateSeries):
+        return "range" if source.this.args.get("is_end_exclusive") else "generate_series"
+    return source.name or "unnest"
+
+
+def _names(table: exp.Table, cte: exp.CTE) -> bool:
+    plain = isinstance(table.this, exp.Identifier) and not table.args.get("db")
+    return plain and fold(table.name) == fold(cte.alias)
+
+
+def _is_computed(source: exp.Expr) -> bool:
+    """Tell whether a source is a table function of constants, but not of whole numbers or a list.
+
+    One of columns looks at the rows beside it.
+    """
+    if source.find(exp.Column, exp.Query, exp.Placeholder) is not None:
+        return False
+    if isinstance(source, exp.Unnest):
+        return not all(isinstance(each, exp.Array) for each in source.expressions)
+    if not isinstance(source, exp.Table) or not isinstance(source.this, exp.GenerateSeries):
+        return False
+    ends = source.this.iter_expressions()
+    return not all(isinstance(end, exp.Literal | exp.Neg) for end in ends)
 
 
 def number_queries(tree: exp.Query) -> None:

@@ -145,8 +145,8 @@ class Operators:
                 for columns in relation.unique
                 if columns <= names.keys()
             ),
-            parents=_renamed(relation.parents, names),
-            shared=_renamed(relation.shared, names),
+            parents=renamed_keys(relation.parents, names),
+            shared=renamed_keys(relation.shared, names),
         )
 
     def _may_need(self, field: Field) -> bool:
@@ -188,9 +188,11 @@ class Operators:
         return replace(source, rows=Filter(source.rows, condition)).where(condition)
 
     def distinct(self, rows: Relation, node: exp.Expr) -> Relation:
-        """Make rows distinct; of private rows, one column is the unit."""
+        """Make rows distinct, private ones with their unit among the columns or beside them."""
         columns = dict.fromkeys(f.column for f in rows.fields)
-        unit = next((f.column for f in rows.fields if f.identity is Identity.UNIT), None)
+        unit = next((f.column for f in rows.fields if f.identity is Identity.UNIT), rows.unit)
+        if unit is not None:
+            columns[unit] = None
         found = Distinct(rows.rows, tuple(columns))
         if all(f.single for f in rows.fields):
             rows = rows.of_rows_per_unit(1)
@@ -343,7 +345,7 @@ class Operators:
         )
 
 
-def _renamed(keys: Sequence[LinkedKey], names: Mapping[str, str]) -> tuple[LinkedKey, ...]:
+def renamed_keys(keys: Sequence[LinkedKey], names: Mapping[str, str]) -> tuple[LinkedKey, ...]:
     """Return those of the keys whose columns have new names, under these."""
     return tuple(
         replace(key, columns=tuple(names[c] for c in key.columns))

@@ -10,7 +10,7 @@ rewritten away, into CASE. Checked by ``tests/sql/test_lineage_sensitivity.py``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
@@ -43,7 +43,7 @@ from dpsql.sql.expressions.enum_order import (
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range_of
 from dpsql.sql.lineage.names import Names, generated_column
-from dpsql.sql.lineage.operators import Operators
+from dpsql.sql.lineage.operators import Operators, renamed_keys
 from dpsql.sql.lineage.relation import Field, Identity, Origin, Relation
 from dpsql.syntax.text import output_name, put, to_sql, written_name
 
@@ -82,13 +82,23 @@ def keys_with_unit(
     columns = [key.name for key in keys if isinstance(key, exp.Column)]
     if any(map(source.is_unit, columns)):
         return keys, source
-    fields = filter(None, (source.field_of(name) for name in columns))
-    linking = next((found for found in fields if found.origin in link_keys), None)
+    fields = [field for field in map(source.field_of, columns) if field is not None]
+    linking = linking_field(fields, link_keys)
     if linking is None:
         return None
     assert source.unit is not None, "its link was followed before"
-    there = exp.not_(exp.Is(this=generated_column(linking.column), expression=exp.Null()))
-    return [*keys, generated_column(source.unit)], replace(source, rows=Filter(source.rows, there))
+    return [*keys, generated_column(source.unit)], with_value_of(source, linking)
+
+
+def linking_field(fields: Iterable[Field], link_keys: Collection[Origin]) -> Field | None:
+    """Find a column that links tables. All rows with one value of it belong to one unit."""
+    return next((field for field in fields if field.origin in link_keys), None)
+
+
+def with_value_of(rows: Relation, field: Field) -> Relation:
+    """Leave out the rows that have no value in a column."""
+    there = exp.not_(exp.Is(this=generated_column(field.column), expression=exp.Null()))
+    return replace(rows, rows=Filter(rows.rows, there))
 
 
 def _written_keys(select: exp.Select) -> list[exp.Expr]:
@@ -200,6 +210,10 @@ class _PerUnit:
         )
         unit = next(f.column for f in fields if f.identity is Identity.UNIT)
         source = self.source
+        plain = [key.name for key in self.keys if isinstance(key, exp.Column)]
+        renamed = {
+            name: self.made[None, to_sql(generated_column(name))][0].column for name in plain
+        }
         groups = Relation(
             rows=Typed(rows, types),
             fields=fields,
@@ -208,6 +222,7 @@ class _PerUnit:
             tables=source.tables,
             joined=source.joined,
             unique=(frozenset(key.name for key in keys),),
+            shared=renamed_keys(source.shared, renamed),
         ).of_rows_per_unit(self._most_groups())
         return self.operators.one_spelling(groups, self.select.args["group"])
 

@@ -50,7 +50,7 @@ from dpsql.sql.lineage.joins import (
 from dpsql.sql.lineage.names import Names, generated_column, resolved_column
 from dpsql.sql.lineage.operators import Bind, Operators
 from dpsql.sql.lineage.pivots import PivotedRows, place_pivot
-from dpsql.sql.lineage.preaggregate import keys_with_unit, per_unit
+from dpsql.sql.lineage.preaggregate import keys_with_unit, linking_field, per_unit, with_value_of
 from dpsql.sql.lineage.relation import Identity, Relation
 from dpsql.sql.lineage.semijoins import (
     SubqueryTest,
@@ -303,6 +303,7 @@ class Lineage:
                 f"{join.side or join.kind} JOIN (SELECT … WHERE x IN (SELECT …)) t ON ….",
             )
         conditions = [self.names.resolve(condition, both) for condition in conditions]
+        conditions = [_plainly_equal(condition, both) for condition in conditions]
         for condition in conditions:
             check_row_expression(condition, self.names.text)
             refuse_unlike(condition, both.type_of, self.names.text)
@@ -407,7 +408,7 @@ class Lineage:
             count = max(0, (last - low) // step + 1)
         if low is None or not step or not 0 < count < 2**31:
             raise self.names.refuse(
-                "a range beside private rows has some numbers, between whole constants",
+                "a range beside private rows has some numbers or times, between constants",
                 "join_not_supported",
                 source,
             )
@@ -508,7 +509,10 @@ class Lineage:
         if distinct is not None and rows.private:
             rows = self.operators.settled(rows)
             if not any(f.identity is Identity.UNIT for f in rows.fields):
-                return None  # it asks which keys exist
+                linking = linking_field(rows.fields, self.tables.link_keys)
+                if linking is None:
+                    return None  # it asks which keys exist
+                rows = with_value_of(rows, linking)
         self._refuse_clauses(select, source)
         return rows if distinct is None else self.operators.distinct(rows, distinct)
 
@@ -724,3 +728,13 @@ def _has_aggregates(select: exp.Select) -> bool:
         for item in select.expressions
         for part in outside_subqueries(item)
     )
+
+
+def _plainly_equal(condition: exp.Expr, both: Relation) -> exp.Expr:
+    """Write IS NOT DISTINCT FROM as an equality where one side is a unit, which is never NULL."""
+    if not isinstance(condition, exp.NullSafeEQ):
+        return condition
+    sides = condition.this.unnest(), condition.expression.unnest()
+    if any(isinstance(side, exp.Column) and both.is_unit(side.name) for side in sides):
+        return exp.EQ(this=condition.this, expression=condition.expression)
+    return condition

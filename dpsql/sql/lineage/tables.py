@@ -164,7 +164,9 @@ class Tables:
             if policy.privacy_unit.per is not None:
                 who = unit
                 rows, unit = per_period(rows, table, policy.privacy_unit)
+        links = policy.unit_links
         if policy.link is not None:
+            links = (*links, policy.link)
             referring = self._referring(table, policy.link)
             if self._policy.refers_to_unit(policy.link):
                 (unit,) = referring.columns
@@ -198,8 +200,8 @@ class Tables:
             ),
             parents=tuple(key for key in self._own(table, self._parents) if len(key.of) > 1),
             shared=(
-                *self._own(table, self._shared),
-                *(self._referring(table, link) for link in policy.unit_links),
+                *self._own(table, self._parents | self._shared),
+                *(self._referring(table, link) for link in links),
             ),
         ).of_rows_per_unit(1 if isinstance(rows, EachRow) else policy.rows_per_unit)
 
