@@ -48,7 +48,7 @@ def formula_of(
     found = _listed(node, function)
     if found is not None:
         return found
-    if type(function) not in FORMULAS:
+    if not isinstance(function, exp.AggFunc) or type(function) not in FORMULAS:
         return None
     bounded = node.find(BoundedAggregate) is not None  # bounds of one value are none of a formula
     ordered = node.find(exp.WithinGroup, exp.Order, exp.Distinct) is not None
