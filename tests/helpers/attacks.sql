@@ -117,9 +117,20 @@ raw_rows: select k, row_number() over (order by x) from visits qualify row_numbe
 answers: select count(*) from (select * from visits)
 answers: select count(*) from (visits)
 answers: select count(*) from ((visits))
-raw_rows: select k from visits union select k from shops
-raw_rows: select k from visits group by k union select k from visits
-raw_rows: select name from shops where k in (select k from visits)
+answers: select k from visits union select k from shops
+raw_rows: select k from visits union all select k from shops
+raw_rows: select k from visits except all select k from shops
+groups_by_unit: select uid from visits intersect select uid from mails
+raw_rows: (select k from visits limit 1) union select k from shops
+raw_rows: select 1 from visits union select k from shops
+raw_rows: select * from visits union select k, s, n from shops
+raw_rows: select row_number() over (order by k) from visits intersect select k from shops
+answers: select k from visits group by k union select k from visits
+answers: select name from shops where k in (select k from visits)
+groups_by_unit: select name from shops where k not in (select uid from visits)
+raw_rows: select name from shops where k in (select k from visits limit 1)
+raw_rows: select name from shops where k in (select k from visits order by ts)
+subquery_over_private_rows: select name from shops where k in (select k from visits where n = size)
 raw_rows: select name from shops where exists (select 1 from visits)
 raw_rows: select name, (select v.s from visits v limit 1) from shops
 raw_rows: select name, q.s from shops, lateral (select s from visits) q
@@ -392,8 +403,8 @@ join_needs_unit: select k in (select k from visits) as p, count(*) from visits g
 join_needs_unit: select count(*) filter (where k in (select k from visits)) from visits
 join_needs_unit: select count(*) from (select uid, exists (select 1 from visits where k = 1) as p from visits) where p
 join_needs_unit: select count(*) from visits where (k, n) in (select k, n from visits)
-join_keeps_public: select count(*) from visits join (select * from shops where k in (select k from visits)) s using (k)
-join_keeps_public: select count(*) from visits join (select k, k in (select k from visits) as p from shops) s using (k) where p
+answers: select count(*) from visits join (select * from shops where k in (select k from visits)) s using (k)
+answers: select count(*) from visits join (select k, k in (select k from visits) as p from shops) s using (k) where p
 answers: select count(*) from visits where k in (select k from visits group by k)
 clause_not_allowed: select count(*) from visits where uid in (select uid from visits order by n limit 1)
 subquery_over_private_rows: select count(*) from visits where k in (select k, n from shops)
@@ -667,7 +678,7 @@ tells: select * from (values (1), (2)) t(a), range(3), unnest(['x', 'y'])
 tells: select (select max(size) from shops) - (select min(size) from shops)
 raw_rows: select 1 where exists (select 1 from visits)
 raw_rows: select (select k from visits limit 1)
-raw_rows: select * from shops where k in (select k from visits)
+raw_rows: select * from shops where k in (select k from visits union all select k from visits)
 subquery_over_private_rows: select * from shops s, lateral (select s.k from visits) t
 subquery_over_private_rows: select * from shops where k = (select count(*) from visits v where v.k = shops.k)
 raw_rows: from visits
@@ -734,7 +745,7 @@ answers: select s, count(*) from visits group by s having try_cast(s as int) > 3
 text_compared: select n from (select s, count(*) n from visits group by s) where s in (1, 2)
 answers: select count(*) from visits where s::int in (1, 2) or s = '3'
 answers: select k, count(*) from visits group by k having count(*) > (select count(*) / 9 from visits)
-raw_rows: select k, count(*) from visits group by k having k in (select k from visits)
+answers: select k, count(*) from visits group by k having k in (select k from visits)
 answers: select count(*) from (select distinct uid from visits)
 answers: select count(*) from (select distinct k from visits) t (c)
 answers: select sum(n * n), sum(n * n + 1) from visits

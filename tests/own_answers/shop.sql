@@ -22,6 +22,9 @@ SELECT a, b, COUNT(*) FROM (SELECT user_id, channel AS a FROM orders UNION ALL B
 SELECT channel AS k, COUNT(*) FROM orders GROUP BY channel UNION SELECT kind, COUNT(*) FROM events GROUP BY kind;
 SELECT channel FROM orders GROUP BY channel INTERSECT SELECT kind FROM events GROUP BY kind;
 SELECT channel FROM orders GROUP BY channel EXCEPT SELECT kind FROM events GROUP BY kind ORDER BY 1;
+SELECT channel FROM orders INTERSECT SELECT kind FROM events;
+SELECT channel FROM orders EXCEPT SELECT kind FROM events ORDER BY 1;
+SELECT channel, coupon FROM orders WHERE amount < 20 UNION SELECT kind, country FROM events;
 SELECT 1 AS a, COUNT(*) AS n FROM orders UNION ALL BY NAME SELECT COUNT(*) AS n, 2 AS a FROM events ORDER BY a;
 
 -- HAVING and ORDER BY
@@ -78,6 +81,10 @@ SELECT COUNT(*) FROM orders WHERE channel IN ('web', 'app', NULL);
 SELECT COUNT(*) FROM orders WHERE channel NOT IN ('web', 'app', NULL);
 SELECT COUNT(*) FROM orders WHERE NOT (channel IN ('web', 'app'));
 SELECT COUNT(*) FROM orders WHERE channel NOT IN ('web', 'app') OR channel IS NULL;
+SELECT COUNT(*) FROM products WHERE product_id NOT IN (SELECT product_id FROM orders WHERE product_id IS NOT NULL);
+SELECT COUNT(*) FROM products WHERE product_id NOT IN (SELECT product_id FROM orders);
+SELECT COUNT(*) FROM products WHERE product_id IN (SELECT product_id FROM orders WHERE status = 'paid');
+SELECT channel, COUNT(*) FROM orders GROUP BY channel HAVING channel IN (SELECT kind FROM events) OR channel IN (SELECT channel FROM orders WHERE amount > 50);
 SELECT COUNT(*) FROM orders WHERE product_id NOT IN (SELECT product_id FROM products WHERE category = 'Home');
 SELECT COUNT(*) FROM orders WHERE channel NOT IN (SELECT brand FROM products);
 SELECT COUNT(*) FROM orders WHERE channel IN (SELECT brand FROM products);

@@ -220,3 +220,8 @@ SELECT city, count(*) FROM people p JOIN visits v ON p.uid IS NOT DISTINCT FROM 
 SELECT city, count(*), count(v.k) FROM people p LEFT JOIN visits v ON p.uid IS NOT DISTINCT FROM v.uid AND v.k > 2 GROUP BY city ORDER BY city
 SELECT d, count(*) FROM visits v JOIN generate_series(DATE '2024-01-01', DATE '2024-01-05', INTERVAL 1 DAY) g(d) ON day(g.d) = v.k GROUP BY d ORDER BY d
 WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 5) SELECT r.i, count(v.k) FROM r JOIN visits v ON v.k = r.i GROUP BY r.i ORDER BY r.i
+SELECT name FROM shops WHERE k IN (SELECT k FROM visits) ORDER BY name
+SELECT name FROM shops WHERE k NOT IN (SELECT k FROM visits WHERE k IS NOT NULL) ORDER BY name
+SELECT k FROM visits UNION SELECT k FROM orders WHERE price > 3 ORDER BY k
+SELECT k FROM visits EXCEPT SELECT o.k FROM orders o JOIN people p ON o.uid = p.uid ORDER BY k
+WITH a AS (SELECT k FROM visits) SELECT name FROM shops WHERE k IN (SELECT k FROM a) ORDER BY name

@@ -639,9 +639,10 @@ REFUSED = [
     ("SELECT p.city, v.k FROM people p JOIN visits v ON p.uid = v.uid", "raw_rows", ""),
     ("SELECT uid, max(n) FROM visits GROUP BY uid", "groups_by_unit", "uid"),
     ("SELECT * FROM (SELECT uid, max(n) FROM visits GROUP BY uid)", "raw_rows", "*"),
-    ("SELECT uid FROM visits EXCEPT SELECT uid FROM orders", "raw_rows", ""),
+    ("SELECT uid FROM visits EXCEPT SELECT uid FROM orders", "groups_by_unit", "uid"),
+    ("SELECT k FROM visits EXCEPT ALL SELECT k FROM orders", "raw_rows", ""),
+    ("SELECT name FROM shops WHERE k IN (SELECT k FROM visits LIMIT 3)", "raw_rows", ""),
     ("WITH a AS (SELECT k FROM visits) SELECT k FROM a", "raw_rows", "k"),
-    ("WITH a AS (SELECT k FROM visits) SELECT name FROM shops WHERE k IN (SELECT k FROM a)", "raw_rows", "k"),
     ("WITH shops AS (SELECT k FROM visits) SELECT k FROM shops", "raw_rows", "k"),
     # subqueries in conditions
     ("SELECT count(*) FROM visits WHERE k IN (SELECT k FROM orders)", "join_needs_unit", "SELECT k FROM orders"),

@@ -25,6 +25,7 @@ from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.sql.blocks.build import build_block
 from dpsql.sql.blocks.followers import place_followers
 from dpsql.sql.blocks.grouping_sets import expand_grouping_sets, shared_query
+from dpsql.sql.blocks.memberships import list_once
 from dpsql.sql.blocks.noise_columns import place_noise_columns
 from dpsql.sql.blocks.reports import write_reports
 from dpsql.sql.expressions.call import refuse_bounds
@@ -270,6 +271,7 @@ class _Splitter:
             elif expand_grouping_sets(query, private, self.text):
                 self._visit_children(query, ctes)
             else:
+                list_once(query)
                 private = self.lineage.tested(query, private, ctes)
                 self._build(query, self.lineage.operators.settled(private), ctes)
         elif isinstance(query, exp.SetOperation | exp.Subquery | exp.Values):
