@@ -18,7 +18,7 @@ from sqlglot import exp
 from dpsql.sql.expressions.legality import outside_subqueries
 from dpsql.syntax.arguments import NodeArguments
 
-_LISTS: Final = NodeArguments("expressions from_ joins where with_")
+_LISTS: Final = NodeArguments("expressions from_ joins where with_ hint")
 _BRACKETS: Final = NodeArguments("this")
 _IN: Final = NodeArguments("this query")
 _SET_OPERATION: Final = NodeArguments(
