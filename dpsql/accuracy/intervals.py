@@ -146,7 +146,8 @@ def allows_for_cut(plan: BlockPlan, index: int) -> bool:
     if summed and measure.per_group is None and measure.lattice is not None:
         return measure.lattice.low >= 0  # else what is cut may lie on both sides
     if measure.kind is MeasureKind.DISTINCT:
-        return bool(plan.block.values_alone) and measure.per_group is None
+        one_sign = measure.lattice is None or measure.lattice.low >= 0
+        return bool(plan.block.values_alone) and measure.per_group is None and one_sign
     return measure.kind in _OF_ROWS
 
 

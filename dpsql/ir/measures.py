@@ -29,7 +29,7 @@ class MeasureKind(Enum):
     ROWS = "rows"  # rows in the group
     VALUES = "values"  # rows whose argument is not NULL
     NUMBERS = "numbers"  # rows whose argument is neither NULL nor NaN
-    DISTINCT = "distinct"  # different values of the argument, a few of each unit
+    DISTINCT = "distinct"  # different values of the argument, a few of each unit; or their sum
     SUM = "sum"  # clamped sum of the argument, in lattice steps
     CENTERED_SUM = "centered_sum"  # sum of (argument - midpoint), in lattice steps
     CENTERED_SQUARES = "centered_squares"  # the same of its squared distance from the middle
@@ -200,7 +200,8 @@ class Measure:
     """One noisy integer per group: its kind, its argument (and its text) and its grids.
 
     ``per_group`` bounds what a unit adds to a group it has values in, in steps of the lattice's
-    quantum; without it ``max_rows_contributed`` decides. ``weights`` is set where units with many
+    quantum; without it ``max_rows_contributed`` decides. Distinct values are counted, or added up
+    where they have a ``lattice``. ``weights`` is set where units with many
     groups are weighted; then it replaces the lattice's own coarsening.
     """
 
@@ -227,7 +228,7 @@ class Measure:
             return 0, rows
         if self.kind is MeasureKind.CENTERED_AVERAGES:
             return -lattice.half_width, lattice.half_width
-        if self.kind is MeasureKind.SUM:
+        if self.kind in (MeasureKind.SUM, MeasureKind.DISTINCT):
             return min(0, rows * lattice.low), max(0, rows * lattice.high)
         return -rows * lattice.half_width, rows * lattice.half_width
 
@@ -260,6 +261,8 @@ class Measure:
     @property
     def of_rows(self) -> Lattice | None:
         """The lattice of what is summed over a unit's rows."""
+        if self.kind is MeasureKind.DISTINCT:
+            return None  # which are told apart first
         if self.kind is not MeasureKind.CENTERED_AVERAGES or self.lattice is None:
             return self.lattice
         return self.lattice.root
@@ -303,7 +306,9 @@ class Measure:
     @property
     def name(self) -> str:
         """The name in plans: ``units``, ``rows``, ``sum(dep_delay)``."""
-        return f"{self.kind.value}({self.text})" if self.text else self.kind.value
+        summed = self.kind is MeasureKind.DISTINCT and self.lattice is not None
+        kind = "distinct_sum" if summed else self.kind.value
+        return f"{kind}({self.text})" if self.text else kind
 
 
 @dataclass(frozen=True, slots=True)

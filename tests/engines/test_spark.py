@@ -292,6 +292,7 @@ def same_each_time(member: Any) -> bool:
         ("SELECT a, count(DISTINCT u) FROM r GROUP BY a", {"contribution_bounding": "weight"}),
         ("SELECT a, count(*), sum(x) FROM r GROUP BY a", {"contribution_bounding": "weight"}),
         ("SELECT a, count(DISTINCT s), sum(x) FROM r GROUP BY a", {}),
+        ("SELECT a, sum(DISTINCT x), sum(DISTINCT i), sum(x) FROM r GROUP BY a", {}),
     ],
 )
 def test_what_a_statement_computes_again_is_the_same(
@@ -399,7 +400,7 @@ class _Narrow(SparkDialect):
 
     __slots__ = ()
 
-    def sum(self, value: Sql, *, wide: bool) -> Sql:
+    def sum(self, value: Sql, *, wide: bool, distinct: bool = False) -> Sql:
         return template("CAST(sum(CAST({} AS BIGINT)) AS DECIMAL(38,0))", value)
 
 

@@ -185,7 +185,13 @@ expression_not_allowed: select product(x) from visits
 expression_not_allowed: select entropy(s) from visits
 aggregate_not_supported: select k, array_agg(k) from visits group by k
 answers: select count(*) filter (where k = 1) from visits
-aggregate_not_supported: select sum(distinct n) from visits
+answers: select sum(distinct n), avg(distinct x) filter (where flag) from visits
+answers: select k, sum(distinct amount) as a from visits group by k order by a desc limit 2
+answers: select sum(distinct uid) from visits
+bounds_do_not_apply: select sum(distinct n, contribution_bounds_per_group => (0, 3)) from visits
+aggregate_not_supported: select sum(distinct n, k) from visits
+aggregate_not_supported: select avg(distinct n, max_error => 3) from visits
+aggregate_not_supported: select stddev(distinct n) from visits
 aggregate_not_supported: select sum(n order by k) from visits
 aggregate_not_supported: select count(n, k) from visits
 answers: select sum(k, max_error => 20) from visits

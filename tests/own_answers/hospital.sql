@@ -12,3 +12,6 @@ SELECT diagnosis FROM hospital GROUP BY diagnosis EXCEPT SELECT ward FROM hospit
 SELECT SUM(cost) FILTER (WHERE days > 3), COUNT(*) FILTER (WHERE ward IS NULL), COUNT_IF(cost > 50) FROM hospital;
 SELECT gender, BOOL_OR(has_insurance), BOOL_AND(age >= 0), LOGICAL_OR(age > 200) FILTER (WHERE has_insurance) FROM patients GROUP BY gender;
 SELECT ward FROM hospital GROUP BY ward HAVING bool_or(cost > 50) AND NOT bool_and(days > 3);
+SELECT SUM(DISTINCT days), AVG(DISTINCT days), COUNT(DISTINCT days) FROM hospital;
+SELECT ward, SUM(DISTINCT cost), SUM(DISTINCT days) FILTER (WHERE cost > 50), COUNT(*) FROM hospital GROUP BY ward;
+SELECT gender, AVG(DISTINCT age) FROM patients GROUP BY gender;

@@ -292,8 +292,15 @@ def test_statements_that_differ_in_bounds_or_aggregates_are_told_apart(
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        ("sum(DISTINCT i)", "aggregate_not_supported"),
-        ("avg(DISTINCT i)", "aggregate_not_supported"),
+        ("sum(DISTINCT i, x)", "aggregate_not_supported"),
+        ("sum(DISTINCT i ORDER BY x)", "aggregate_not_supported"),
+        ("sum(DISTINCT i, contribution_bounds_per_group => (0, 9))", "bounds_do_not_apply"),
+        ("sum(DISTINCT s)", "not_numeric"),
+        ("sum(DISTINCT f)", "unbounded_sum"),
+        ("avg(DISTINCT i, x)", "aggregate_not_supported"),
+        ("avg(DISTINCT i, max_error => 3)", "aggregate_not_supported"),
+        ("avg(DISTINCT i, contribution_bounds_per_row => (9, 0))", "bad_bounds"),
+        ("max(DISTINCT i)", "aggregate_not_supported"),
         ("stddev(DISTINCT i)", "aggregate_not_supported"),
         ("count(a, i)", "aggregate_not_supported"),
         ("count(a ORDER BY i)", "aggregate_not_supported"),

@@ -11,6 +11,7 @@ from helpers.support import connect
 from sqlglot import exp
 
 from dpsql.sql.blocks.formulas import PAIR_FORMULAS, formula_of
+from dpsql.syntax.dialect import BoundedAggregate
 from dpsql.syntax.parse import parse
 from dpsql.syntax.text import to_sql
 
@@ -35,6 +36,23 @@ def world() -> duckdb.DuckDBPyConnection:
         FROM range(200) r(i)
     """)
     return found
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("condition", ["", " FILTER (WHERE k > 0)"])
+@pytest.mark.parametrize(
+    "value", ["x", "y", "CASE WHEN k > 0 THEN y END", "x, contribution_bounds_per_row => (0, 10)"]
+)
+def test_an_average_of_distinct_values_is_a_sum_by_a_number(
+    value: str, condition: str, *, bounded: bool
+) -> None:
+    found = formula(f"avg(DISTINCT {value}){condition}", bounded=bounded)
+    for named in list(found.find_all(BoundedAggregate)):
+        named.replace(named.this)
+    aggregate = f"avg(DISTINCT {value.partition(',')[0]}){condition}"
+    row = world().execute(f"SELECT {aggregate}, {to_sql(found)} FROM t").fetchone()
+    assert row is not None
+    assert row[1] == pytest.approx(row[0], rel=1e-9)
 
 
 def test_all_aggregates_of_pairs_have_formulas() -> None:
@@ -92,7 +110,9 @@ def test_a_list_of_fractions_is_a_list_of_quantiles() -> None:
     assert fractions == ["0", "0.25", "0.5", "0.75", "1"]
 
 
-@pytest.mark.parametrize("condition", ["k > 5", "k >= 0", "k < 2", "x > 3", "x IS NULL", "NULL"])
+@pytest.mark.parametrize(
+    "condition", ["k > 5", "k >= 0", "k < 2", "x > 3", "x IS NULL", "NULLIF(k, k) = 1"]
+)
 @pytest.mark.parametrize("where", ["", " FILTER (WHERE k > 0)"])
 def test_a_condition_of_any_or_all_rows_is_a_count_beyond_noise(condition: str, where: str) -> None:
     """Without noise the end of an interval is the count itself."""
@@ -100,7 +120,7 @@ def test_a_condition_of_any_or_all_rows_is_a_count_beyond_noise(condition: str, 
         found = exp.Paren(this=formula(f"{name}({condition}){where}"))
         for call in list(found.find_all(exp.Anonymous)):
             assert call.name == "dp_interval_low"
-            call.replace(call.expressions[0])
+            call.replace(exp.func("coalesce", call.expressions[0], exp.Literal.number(0)))
         asked = f"coalesce({name}({condition}){where}, {name == 'bool_and'})"
         row = world().execute(f"SELECT {asked}, {to_sql(found)} FROM t").fetchone()
         assert row is not None

@@ -113,6 +113,11 @@ MEASURES = (
     "count(DISTINCT s)",
     "count(DISTINCT x) FILTER (WHERE i > 0)",
     "count(DISTINCT j, contribution_bounds_per_group => (0, 1))",
+    "sum(DISTINCT i)",
+    "sum(DISTINCT x)",
+    "sum(DISTINCT f, contribution_bounds_per_row => (-1, 4)) FILTER (WHERE a > 0)",
+    "sum(DISTINCT x > 0)",
+    "avg(DISTINCT i)",
     "var_pop(x)",
     "covar_pop(x, i)",
     "corr(x, i) FILTER (WHERE a > 0)",
@@ -151,6 +156,7 @@ SCORES = (
     "count(i)",
     "sum(j)",
     "count(DISTINCT s)",
+    "sum(DISTINCT j)",
     "count(DISTINCT u) FILTER (WHERE i > 0)",
     "sum(f, contribution_bounds_per_group => (1, 3))",
 )
@@ -331,6 +337,27 @@ def test_a_unit_with_enough_groups_keeps_exactly_the_cap(
     )
     LAB.fill(unit_with_many_groups(25, repeats=3))
     assert len(LAB.groups(change(found.statements[0]), found.plans[0])) == cap
+
+
+@pytest.mark.parametrize("keys", ["", "a, "])
+@pytest.mark.parametrize("beside", ["", ", count(*)"])
+def test_a_unit_adds_as_many_distinct_values_as_it_may(keys: str, beside: str) -> None:
+    """Those that others have stay, and are added once."""
+    group = " GROUP BY a" if keys else ""
+    sql = f"SELECT {keys}sum(DISTINCT i){beside} FROM r{group}"
+    found = planned(sql, SCHEMA, RULES, max_groups_contributed=1, max_rows_contributed=2)
+    others = [(u, 0, 0.0, "1", "p", i, 4, 3.5) for u, i in ((2, 1), (2, 2), (3, 2), (3, 1))]
+    mine = [(1, 0, 0.0, "1", "p", i, 4, 3.5) for i in (100, 5, 4, 4, 1, 2)]
+    totals = []
+    for rows in (others, [*others, *mine[:3]], [*others, *mine[4:]], [*others, *mine]):
+        LAB.fill(rows)
+        ((first, *_),) = LAB.groups(found.statements[0], found.plans[0]).values()
+        totals.append(first)
+    assert totals[:3] == [3, 3 + 5 + 4, 3]
+    assert 3 <= totals[3] <= 3 + 5 + 4
+    (measure, *_) = [noisy.measure for noisy in found.plans[0].measures if noisy.measure.lattice]
+    assert measure.sensitivity(2) == 2 * 5
+    assert measure.name == "distinct_sum(i)"
 
 
 def favoured(statement: str, found: Planned, groups: int, cap: int) -> float:

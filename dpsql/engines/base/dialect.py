@@ -169,12 +169,12 @@ class Dialect(ABC):
         return sql("({} % {})", dividend, divisor)
 
     @abstractmethod
-    def sum(self, value: Sql, *, wide: bool) -> Sql:
+    def sum(self, value: Sql, *, wide: bool, distinct: bool = False) -> Sql:
         """Sum a group's integers, or its decimals whose sum is known to fit.
 
         It is exact, of the wide type for integers, without NULLs, and NULL for no value. It must
         not wrap around, and not depend on the order of rows. ``wide``: the values are of the wide
-        type or decimals already, and else of 64 bits or fewer.
+        type or decimals already, and else of 64 bits or fewer. ``distinct``: equal ones once.
         """
 
     def least(self, one: Sql, other: Sql) -> Sql:

@@ -177,9 +177,9 @@ class DuckDBDialect(Dialect):
         """Write ``//``, which truncates integers of every width."""
         return sql("({} // {})", dividend, divisor)
 
-    def sum(self, value: Sql, *, wide: bool) -> Sql:
+    def sum(self, value: Sql, *, wide: bool, distinct: bool = False) -> Sql:
         """Write ``sum``, which is a HUGEINT for any integers."""
-        return sql("sum({})", value)
+        return sql("sum(DISTINCT {})" if distinct else "sum({})", value)
 
     # -- floating point -----------------------------------------------------------------------
 

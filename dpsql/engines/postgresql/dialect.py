@@ -114,9 +114,10 @@ class PostgreSQLDialect(ServerDialect):
             return sql("div({}, {})", dividend, divisor)
         return sql("({} / {})", dividend, divisor)
 
-    def sum(self, value: Sql, *, wide: bool) -> Sql:
+    def sum(self, value: Sql, *, wide: bool, distinct: bool = False) -> Sql:
         """Write ``sum``, which is a NUMERIC of BIGINTs and of NUMERICs."""
-        return sql("sum({})", value) if wide else sql("sum(CAST({} AS BIGINT))", value)
+        value = value if wide else sql("CAST({} AS BIGINT)", value)
+        return sql("sum(DISTINCT {})" if distinct else "sum({})", value)
 
     # -- floating point -----------------------------------------------------------------------
 

@@ -104,9 +104,10 @@ class SparkDialect(ServerDialect):
         )
         return sql("CAST({} AS DECIMAL(38,0))", exact)
 
-    def sum(self, value: Sql, *, wide: bool) -> Sql:
+    def sum(self, value: Sql, *, wide: bool, distinct: bool = False) -> Sql:
         """Sum decimals: a sum of BIGINTs would be one, and overflow."""
-        return sql("sum({})", value) if wide else sql("sum(CAST({} AS DECIMAL(38,0)))", value)
+        value = value if wide else sql("CAST({} AS DECIMAL(38,0))", value)
+        return sql("sum(DISTINCT {})" if distinct else "sum({})", value)
 
     # -- floating point -----------------------------------------------------------------------
 

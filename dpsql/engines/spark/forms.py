@@ -86,7 +86,7 @@ SPARK_SHAPES: Final[Mapping[str, str]] = {
     "the zone of a moment": r", Some\(UTC\)",
     "no texts": r"cast\(null as array<string>\)",
     "an interval": r"INTERVAL '[0-9 :.-]+' [A-Z]+(?: TO [A-Z]+)?",
-    "a count of distinct values": r"count\(distinct ",
+    "a count or a sum of distinct values": r"(?:count|sum)\(distinct ",
     "a frame up to this row": r"specifiedwindowframe\((?:Row|Range)Frame, "
     r"unboundedpreceding\$\(\), currentrow\$\(\)\)",
     "a frame of equals": r"specifiedwindowframe\(RangeFrame, currentrow\$\(\), currentrow\$\(\)\)",

@@ -177,6 +177,8 @@ class Aggregates:
             return self._count_distinct(call, exp.Distinct(expressions=[function.this]))
         if isinstance(function, exp.CountIf):
             return AggregateKind.COUNT, (self._count_if(call),)
+        if isinstance(function, exp.Sum) and isinstance(function.this, exp.Distinct):
+            return AggregateKind.SUM, (self._sum_distinct(call, function.this),)
         if isinstance(function, exp.Sum):
             return AggregateKind.SUM, (self._sum(call),)
         kind = _COMPOSED.get(type(function))
@@ -319,6 +321,26 @@ class Aggregates:
         steps = None if call.per_group is None else steps_of(call.per_group, lattice.quantum)
         return Measure(MeasureKind.SUM, argument, display(argument), lattice, steps)
 
+    def _sum_distinct(self, call: AggregateCall, distinct: exp.Distinct) -> Measure:
+        """Return the sum of distinct values, of which a unit adds a limited number."""
+        if call.per_group is not None:
+            raise self._no_bounds(call, "units share the values of a sum of distinct ones")
+        if len(distinct.expressions) != 1:
+            raise self._refusal(
+                "a sum is of one value",
+                "aggregate_not_supported",
+                call.function,
+                hint="Write SUM(DISTINCT x), or count pairs: COUNT(DISTINCT a, b).",
+            )
+        function = call.function.copy()
+        function.set("this", distinct.expressions[0].copy())
+        call = replace(call, function=function)
+        argument = self._summed(call)
+        integral = is_integral(argument, self.table)
+        bounds = self._bounds_to_sum(call, argument)
+        lattice = lattice_for(bounds, integral, self.parameters.rows_limit)
+        return Measure(MeasureKind.DISTINCT, argument, display(argument), lattice)
+
     def _parts(self, call: AggregateCall, kinds: Sequence[MeasureKind]) -> tuple[Measure, ...]:
         """Return the measures that an average or a spread is computed from."""
         argument = self._number(call)
@@ -423,8 +445,8 @@ class Aggregates:
                 "DISTINCT and ORDER BY inside this aggregate are not available",
                 "aggregate_not_supported",
                 call.function,
-                hint="One row decides whether a value is summed at all, so no bound on rows helps. "
-                "Sum per unit in a subquery first, or count: COUNT(DISTINCT x).",
+                hint="COUNT(DISTINCT x), SUM(DISTINCT x) and AVG(DISTINCT x) are, of one value and "
+                "without max_error in AVG. Or aggregate per unit in a subquery first.",
             )
         check_row_expression(argument, self.text)
         if is_truth(argument, self.table):

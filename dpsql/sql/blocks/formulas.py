@@ -3,6 +3,7 @@
     CORR(y, x)                     of averages of x, y and their product, and of variances
     QUANTILE_CONT(x, [0.25, 0.5])  [QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.5)]
     BOOL_OR(c)                     DP_INTERVAL_LOW(COUNT_IF(c)) > 0
+    AVG(DISTINCT x)                SUM(DISTINCT x) / COUNT(DISTINCT x)
 
 The simpler ones are released, each bounded and with noise as if it were written alone, and a
 formula is post-processing: it needs no argument of its own, and costs what its parts cost.
@@ -16,13 +17,15 @@ from typing import Final
 
 from sqlglot import exp
 
+from dpsql.core.schema import fold
 from dpsql.sql.expressions.call import WRAPPERS
 from dpsql.sql.expressions.ranges import Range
 from dpsql.syntax.arguments import NodeArguments
-from dpsql.syntax.dialect import BoundedAggregate
+from dpsql.syntax.dialect import PER_ROW, BoundedAggregate
 
 _RangeOf = Callable[[exp.Expr], Range | None]
 _MAX_QUANTILES = 100
+_TWO = 2
 _EXACT = 2.0**31  # whole numbers up to it are subtracted as they are on every engine
 _PAIR: Final = NodeArguments("this expression")
 _LISTS: Final[Mapping[type[exp.Expr], tuple[str, NodeArguments]]] = {
@@ -31,6 +34,7 @@ _LISTS: Final[Mapping[type[exp.Expr], tuple[str, NodeArguments]]] = {
     ),
     **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), ("expression", _PAIR)),
 }
+_DISTINCT: Final = NodeArguments("expressions")
 _ARRAY: Final = NodeArguments("expressions value_constructor? bracket_notation?")
 
 
@@ -48,16 +52,19 @@ def formula_of(
     found = _listed(node, function)
     if found is not None:
         return found
-    if not isinstance(function, exp.AggFunc) or type(function) not in FORMULAS:
+    if isinstance(function, exp.Avg) and isinstance(function.this, exp.Distinct):
+        return _average_of_distinct(node, function.this, range_of)
+    formula = PAIR_FORMULAS.get(type(function)) if isinstance(function, exp.AggFunc) else None
+    if formula is None and not isinstance(function, TRUTHS):
         return None
     bounded = node.find(BoundedAggregate) is not None  # bounds of one value are none of a formula
     ordered = node.find(exp.WithinGroup, exp.Order, exp.Distinct) is not None
     if bounded or ordered or not _PAIR.hold(function):
         return None
-    if isinstance(function, TRUTHS):
+    if formula is None:
         return _truth(node, function) if is_condition(function.this) else None
     where = node.expression if isinstance(node, exp.Filter) else None
-    return exp.Paren(this=PAIR_FORMULAS[type(function)](_Pairs(function, where, range_of)))
+    return exp.Paren(this=formula(_Pairs(function, where, range_of)))
 
 
 # -- several quantiles ------------------------------------------------------------------------
@@ -131,6 +138,38 @@ def _truth(node: exp.Expr, function: exp.Expr) -> exp.Expr:
 
 TRUTHS: Final = (exp.LogicalOr, exp.LogicalAnd)
 """The aggregates of conditions that are a condition themselves."""
+
+
+# -- distinct values --------------------------------------------------------------------------
+
+
+def _average_of_distinct(
+    node: exp.Expr, distinct: exp.Distinct, range_of: _RangeOf
+) -> exp.Expr | None:
+    """Divide a sum of distinct values by their number; both are from the middle of the bounds."""
+    values, bounded = distinct.expressions, node.find(BoundedAggregate)
+    given = [] if bounded is None else bounded.expressions
+    if len(values) != 1 or not _DISTINCT.hold(distinct):
+        return None
+    if given and [fold(each.this.name) for each in given] != [PER_ROW]:
+        return None
+    (value,), known = values, None if given else range_of(values[0])
+    middle = _middle(known)
+    ends = [exp.Literal.number(end) for end in known or ()]
+    if given and isinstance(given[0].expression, exp.Tuple):
+        ends = given[0].expression.expressions
+    once = exp.Distinct(expressions=[_moved(value, middle)])
+    total = _wrapped(node, exp.Sum(this=once))
+    number: exp.Expr = exp.Count(this=distinct.copy())
+    if isinstance(node, exp.Filter):
+        number = exp.Filter(this=number, expression=node.expression.copy())
+    average = _moved(_ratio(total, number), -middle)
+    if len(ends) != _TWO:  # bounds that are to be found, or are refused where the sum is read
+        return exp.paren(average)
+    low, high = ends
+    case = exp.case().when(average > high.copy(), high.copy())
+    case = case.when(average.copy() < low.copy(), low.copy())
+    return exp.paren(case.else_(average.copy()))
 
 
 # -- pairs of values --------------------------------------------------------------------------

@@ -201,10 +201,10 @@ class Ranged:
         text = self.dialect.cast(self.sql, self.dialect.integer_type(wide=wide))
         return self._made(text, self.low, self.high, wide)
 
-    def sum(self) -> Ranged:
-        """Sum the values over rows; NULL where all of them are."""
+    def sum(self, *, distinct: bool = False) -> Ranged:
+        """Sum the values over rows, or each once; NULL where all of them are."""
         low, high = min(self.low, MOST_ROWS * self.low), max(self.high, MOST_ROWS * self.high)
-        text = self.dialect.sum(self.sql, wide=self.wide)
+        text = self.dialect.sum(self.sql, wide=self.wide, distinct=distinct)
         return Ranged(text, low, high, True, dialect=self.dialect)
 
     def sum_over(self, divisor: int) -> Ranged:

@@ -213,6 +213,18 @@ def summed(rows: PrivateRows, measure: Measure, contribution: Ranged) -> Sql:
     return value.clamped(-_SATURATION, _SATURATION).narrowed().sql
 
 
+def summed_once(measure: Measure, name: Sql, dialect: Dialect) -> Sql:
+    """Total the distinct steps of a group, each once, whichever units have them.
+
+    A unit adds ``max_rows_contributed`` of them at most that no other has, each within the bounds.
+    """
+    lattice = measure.lattice
+    assert lattice is not None
+    total = column(name, lattice.low, lattice.high, dialect=dialect).sum(distinct=True).or_zero()
+    coarse = total if lattice.coarsening == 1 else total // lattice.coarsening
+    return coarse.clamped(-_SATURATION, _SATURATION).narrowed().sql
+
+
 def _leaves_out_zero(measure: Measure) -> bool:
     bounds = measure.per_group
     return bounds is not None and not bounds[0] <= 0 <= bounds[1]

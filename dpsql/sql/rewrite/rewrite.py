@@ -7,8 +7,8 @@ are quoted. Shapes, with ``salt`` a fresh random number for each query:
 * counts of units, and of rows by keys that are not declared: of rows sorted by unit, salted hash
   and key, a unit keeps those of its first ``max_groups_contributed`` keys, and of each key its
   first ones, which are counted;
-* other counts of distinct units or values only: COUNT(DISTINCT …) straight on the rows, after the
-  same cap, and of values the first ones of a unit in each group;
+* other counts of distinct units or values only, and sums of values: COUNT(DISTINCT …) straight on
+  the rows, after the same cap, and of values the first ones of a unit in each group;
 * other measures: first one row per (unit, key) with clamped contributions, then the same cap, then
   sums over units. Where keys are declared, so that units have many rows with each, rows are grouped
   first; else they are sorted once for the cap and for what those of a key add up to;
@@ -43,9 +43,11 @@ from dpsql.sql.rewrite.contributions import (
     RowValue,
     as_it_is,
     clamped,
+    clamped_step,
     square,
     step,
     summed,
+    summed_once,
 )
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.weighting import weighted
@@ -345,10 +347,8 @@ class Rewriter:
 
     def _count_distinct(self) -> Sql:
         """Count distinct values straight on the rows."""
-        outputs = [
-            self._count(measure.kind, self._values[name]) for measure, name in self._measures
-        ]
-        units = self._count(MeasureKind.UNITS, self.rows.unit)
+        outputs = [self._count(measure, self._values[name]) for measure, name in self._measures]
+        units = self._count(Measure(MeasureKind.UNITS), self.rows.unit)
         return self._grouped(outputs, units, self.rows.capped(self._steps()))
 
     def _by_pair(self, rows: Sql, columns: Callable[[_Found], Mapping[Sql, Sql]]) -> Sql:
@@ -419,7 +419,7 @@ class Rewriter:
             if name in values:
                 sums.append(_NULL)
                 shown.append(self._values[name])
-                outputs.append(sql("count(DISTINCT {})", name))
+                outputs.append(self._count(measure, name))
             else:
                 sums.append(name)
                 shown.append(_NULL)
@@ -466,16 +466,18 @@ class Rewriter:
         ``others`` are further expressions, with the columns they become.
         """
         arguments: dict[Sql, Sql] = {}
-        steps, squares = {}, {}
+        steps, over = {}, {}  # what is computed of arguments, and of steps that are there already
         for (measure, name), source in zip(self._measures, self._sources, strict=True):
             if source is None or self._values[name] != name:
                 continue
             root = self._roots.get(name)
             if root is None:
                 steps[name] = self._step(measure, arguments.setdefault(source, name))
+                if measure.kind is MeasureKind.DISTINCT and measure.lattice is not None:
+                    over[name] = self._first(measure, name)
             else:
                 assert measure.lattice is not None
-                squares[name] = square(measure.lattice, root, self.dialect)
+                over[name] = square(measure.lattice, root, self.dialect)
         computed = [*arguments.items(), *others]
         rows = self.rows.select([sql("{} AS {}", source, name) for source, name in computed])
         if not steps:
@@ -486,8 +488,11 @@ class Rewriter:
             steps[one.found] = one.some(arguments[source])
         kept = [name for _, name in others]
         rows = self._with_columns(steps, kept, rows)
-        # Squares are of steps that are there already: it takes time to find those.
-        return self._with_columns(squares, [*steps, *kept], rows) if squares else rows
+        if not over:
+            return rows
+        # It takes time to find steps, so they are not computed again.
+        found = [name for name in steps if name not in over]
+        return self._with_columns(over, [*found, *kept], rows)
 
     def _with_columns(self, made: Mapping[Sql, Sql], kept: Sequence[Sql], rows: Sql) -> Sql:
         named = [sql("{} AS {}", written, name) for name, written in made.items()]
@@ -499,7 +504,7 @@ class Rewriter:
 
         What is neither NULL nor NaN is counted where it has steps.
         """
-        first: dict[tuple[Sql, Sql], Sql] = {}
+        first: dict[tuple[Sql, Sql, bool], Sql] = {}
         summed: dict[Sql, Sql] = {}
         sourced = [
             (m, name, source)
@@ -508,7 +513,8 @@ class Rewriter:
         ]
         values = {name: name for _, name in self._measures}
         for measure, name, source in sourced:
-            values[name] = first.setdefault((source, self._step(measure, EMPTY_SQL)), name)
+            once = measure.kind is MeasureKind.DISTINCT
+            values[name] = first.setdefault((source, self._step(measure, EMPTY_SQL), once), name)
             if measure.of_rows is not None and measure.of_rows.root is None:
                 summed.setdefault(source, name)
         for measure, name, source in sourced:
@@ -539,16 +545,24 @@ class Rewriter:
         }
 
     def _step(self, measure: Measure, name: Sql) -> Sql:
-        if measure.kind is not MeasureKind.DISTINCT:
-            assert measure.argument is not None
-            value = RowValue.of(measure.argument, name, self.rows.table, self.dialect)
-            return step(measure, value, self.dialect)
-        # A unit's first values in a group by a salted hash. NULL comes last and takes no place.
+        if measure.kind is MeasureKind.DISTINCT and measure.lattice is None:
+            return self._first(measure, name)
+        assert measure.argument is not None
+        value = RowValue.of(measure.argument, name, self.rows.table, self.dialect)
+        if measure.kind is MeasureKind.DISTINCT:
+            assert measure.lattice is not None
+            return clamped_step(measure.lattice, value, self.dialect).sql
+        return step(measure, value, self.dialect)
+
+    def _first(self, measure: Measure, name: Sql) -> Sql:
+        """Return the first values or steps of a unit in a group, by a salted hash, else NULL."""
+        # NULL comes last and takes no place.
         group = [self.rows.unit, *self.rows.keys]
         hashed, last = self.rows.hashed([*group, name]), self.dialect.ascending(name)
         order = sql("{} IS NULL, {}, {}", name, hashed, last)
         rank = sql("dense_rank() OVER (PARTITION BY {} ORDER BY {})", join(", ", group), order)
-        return sql("CASE WHEN {} <= {} THEN {} END", rank, measure.reach(self._max_rows), name)
+        most = self._max_rows if measure.per_group is None else measure.per_group[1]
+        return sql("CASE WHEN {} <= {} THEN {} END", rank, most, name)
 
     def _added(self, measure: Measure, name: Sql) -> Ranged:
         """Return the column ``name`` of what units add to a group."""
@@ -576,8 +590,11 @@ class Rewriter:
         )
         return sql("{} GROUP BY {}{}", text, join(", ", keys), having)
 
-    def _count(self, kind: MeasureKind, name: Sql) -> Sql:
-        """Count the distinct values of a column, or the units, or those with a value there."""
+    def _count(self, measure: Measure, name: Sql) -> Sql:
+        """Count or sum the distinct values of a column, or count units, or those with a value."""
+        kind = measure.kind
+        if kind is MeasureKind.DISTINCT and measure.lattice is not None:
+            return summed_once(measure, name, self.dialect)
         if kind is MeasureKind.DISTINCT:
             return sql("count(DISTINCT {})", name)
         if self.plan.block.rows_are_units:
