@@ -188,6 +188,11 @@ answers: select count(*) filter (where k = 1) from visits
 answers: select sum(distinct n), avg(distinct x) filter (where flag) from visits
 answers: select k, sum(distinct amount) as a from visits group by k order by a desc limit 2
 answers: select sum(distinct uid) from visits
+answers: select skewness(x), kurtosis(n) filter (where flag) from visits
+answers: select k from visits group by k having kurtosis(amount) > 0 or skewness(k / n) < 1
+aggregate_not_supported: select skewness(x, contribution_bounds_per_row => (0, 9)) from visits
+aggregate_not_supported: select kurtosis(distinct x) from visits
+not_numeric: select skewness(s) from visits
 bounds_do_not_apply: select sum(distinct n, contribution_bounds_per_group => (0, 3)) from visits
 aggregate_not_supported: select sum(distinct n, k) from visits
 aggregate_not_supported: select avg(distinct n, max_error => 3) from visits

@@ -70,7 +70,9 @@ def without_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     def certain(self: ReleaseKind, answers: dict[str, NumericArray]) -> dict[str, NumericArray]:
         """Have intervals, which conditions of any row read, end at the value itself."""
         block = self.plan.block
-        values = [answers[block.interval_columns(e.aggregate)[0]] for e in block.noise_columns]
+        named = [block.interval_columns(asked.aggregate) for asked in block.noise_columns]
+        # Of a spread, which has several, the formulas that ask do not divide by 0 themselves.
+        values = [answers[n[0]] if len(n) == 1 else np.ones(len(answers[n[0]])) for n in named]
         ends = {block.noise_column(place): value for place, value in enumerate(values)}
         return answers | ends
 

@@ -15,3 +15,4 @@ SELECT ward FROM hospital GROUP BY ward HAVING bool_or(cost > 50) AND NOT bool_a
 SELECT SUM(DISTINCT days), AVG(DISTINCT days), COUNT(DISTINCT days) FROM hospital;
 SELECT ward, SUM(DISTINCT cost), SUM(DISTINCT days) FILTER (WHERE cost > 50), COUNT(*) FROM hospital GROUP BY ward;
 SELECT gender, AVG(DISTINCT age) FROM patients GROUP BY gender;
+SELECT SKEWNESS(age), KURTOSIS(age), SKEWNESS(age) FILTER (WHERE has_insurance) FROM patients;

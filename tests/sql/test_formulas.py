@@ -72,6 +72,27 @@ def test_a_formula_is_the_aggregate_without_noise(
     assert row[1] == pytest.approx(row[0], rel=1e-9)
 
 
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("condition", ["", " FILTER (WHERE k > 0)"])
+@pytest.mark.parametrize("value", ["x", "y", "x * x"])
+def test_a_moment_of_a_sample_is_of_averages_of_powers(
+    value: str, condition: str, *, bounded: bool
+) -> None:
+    for name in ("skewness", "kurtosis"):
+        aggregate = f"{name}({value}){condition}"
+        found = formula(aggregate, bounded=bounded)
+        for call in list(found.find_all(exp.Anonymous)):
+            call.replace(call.expressions[0])
+        row = world().execute(f"SELECT {aggregate}, {to_sql(found)} FROM t").fetchone()
+        assert row is not None
+        assert row[1] == pytest.approx(row[0], rel=1e-6)
+        for few in ("LIMIT 2", "WHERE x = 0"):  # too few values, and all of them alike
+            text = f"SELECT {to_sql(found)} FROM (FROM t WHERE x IS NOT NULL AND y IS NOT NULL) t"
+            if value == "x" and not condition:
+                rows = world().execute(text.replace(") t", f" {few.replace('WHERE', 'AND')}) t"))
+                assert rows.fetchall() == [(None,)]
+
+
 @pytest.mark.parametrize(("name", "least"), [("corr", -1.0), ("regr_r2", 0.0)])
 @pytest.mark.parametrize("variance", ["1e-9", "0.0", "NULL"])
 def test_a_correlation_is_in_its_range_whatever_the_noise(

@@ -24,7 +24,7 @@ from dpsql.ir.measures import (
 )
 from dpsql.ir.query import UnboundedValue
 from dpsql.policy.parameters import USUAL_VALUES
-from dpsql.sql.blocks.formulas import FORMULAS, PAIR_FORMULAS, TRUTHS
+from dpsql.sql.blocks.formulas import FORMULAS, PAIR_FORMULAS, SHAPES, TRUTHS
 from dpsql.sql.blocks.moments import AVERAGES, as_numbers
 from dpsql.sql.blocks.quantiles import (
     EXTREMES,
@@ -85,6 +85,11 @@ _INSTEAD: Final[Mapping[type[exp.AggFunc], str]] = {
         f"Group by the value, or ask for the usual one: {_LARGEST_GROUP}",
     ),
     exp.Mode: f"Ask for the largest group: {_LARGEST_GROUP}",
+    **dict.fromkeys(
+        SHAPES,
+        "Write it of a number, without bounds, DISTINCT and ORDER BY, as SKEWNESS(x) FILTER "
+        "(WHERE x > 0). Quantiles show the shape of values, too: QUANTILE(x, [0.1, 0.5, 0.9]).",
+    ),
     **dict.fromkeys(
         PAIR_FORMULAS,
         "Write it of two values of a row, without bounds, DISTINCT and ORDER BY, as CORR(y, x) "

@@ -4,6 +4,7 @@
     QUANTILE_CONT(x, [0.25, 0.5])  [QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.5)]
     BOOL_OR(c)                     DP_INTERVAL_LOW(COUNT_IF(c)) > 0
     AVG(DISTINCT x)                SUM(DISTINCT x) / COUNT(DISTINCT x)
+    SKEWNESS(x), KURTOSIS(x)       of averages of x and its powers, and of its variance
 
 The simpler ones are released, each bounded and with noise as if it were written alone, and a
 formula is post-processing: it needs no argument of its own, and costs what its parts cost.
@@ -55,15 +56,17 @@ def formula_of(
     if isinstance(function, exp.Avg) and isinstance(function.this, exp.Distinct):
         return _average_of_distinct(node, function.this, range_of)
     formula = PAIR_FORMULAS.get(type(function)) if isinstance(function, exp.AggFunc) else None
-    if formula is None and not isinstance(function, TRUTHS):
+    if formula is None and not isinstance(function, (*TRUTHS, *SHAPES)):
         return None
     bounded = node.find(BoundedAggregate) is not None  # bounds of one value are none of a formula
     ordered = node.find(exp.WithinGroup, exp.Order, exp.Distinct) is not None
     if bounded or ordered or not _PAIR.hold(function):
         return None
-    if formula is None:
+    if isinstance(function, TRUTHS):
         return _truth(node, function) if is_condition(function.this) else None
     where = node.expression if isinstance(node, exp.Filter) else None
+    if formula is None:
+        return _shape(function, where, range_of)
     return exp.Paren(this=formula(_Pairs(function, where, range_of)))
 
 
@@ -172,6 +175,59 @@ def _average_of_distinct(
     return exp.paren(case.else_(average.copy()))
 
 
+# -- shapes of distributions ------------------------------------------------------------------
+
+
+def _shape(function: exp.Expr, where: exp.Expr | None, range_of: _RangeOf) -> exp.Expr:
+    """Write a moment of a sample by averages of powers, of values moved and scaled into -1 to 1.
+
+    There powers are small, and so is their noise. NULL of too few values, and where the variance is
+    not surely positive, as its interval says: it is divided by.
+    """
+    value, known = function.this, range_of(function.this)
+    middle = _middle(known)
+    half = 1.0 if known is None else max(known[1] - middle, middle - known[0]) or 1.0
+
+    def scaled(number: exp.Expr, by: float) -> exp.Expr:
+        return exp.Paren(this=exp.Div(this=number, expression=exp.Literal.number(repr(by))))
+
+    def average(power: exp.Expr) -> exp.Expr:
+        return _filtered(exp.Avg, power, where)
+
+    unit = scaled(_moved(value, middle), half)
+    square = exp.paren(unit * unit.copy())
+    spread, number = (_filtered(kind, value, where) for kind in (exp.VariancePop, exp.Count))
+    first, second = scaled(_moved(average(value), middle), half), scaled(spread, half * half)
+    third, n = average(square * unit.copy()), exp.cast(number, exp.DType.DOUBLE)
+    surely = exp.Anonymous(this="dp_interval_low", expressions=[spread.copy()])
+    if isinstance(function, exp.Skewness):
+        least, root = 2, exp.func("sqrt", second)
+        central = exp.paren(third - first * second * 3 - first * first * first)
+        made = _ratio(central, exp.paren(second * root)) * _ratio(
+            exp.func("sqrt", n * exp.paren(n - 1)), exp.paren(n - 2)
+        )
+    else:
+        least, fourth = 3, average(square * square.copy())
+        squared = first * first
+        central = exp.paren(
+            fourth - first * third * 4 + squared * second * 6 + squared * squared * 3
+        )
+        flat = _ratio(central, exp.paren(second * second))
+        made = exp.paren(exp.paren(n + 1) * flat - exp.paren(n - 1) * 3) * _ratio(
+            exp.paren(n - 1), exp.paren(exp.paren(n - 2) * exp.paren(n - 3))
+        )
+    return exp.paren(exp.case().when(exp.and_(surely > 0, number > least), made))
+
+
+def _filtered(kind: type[exp.Expr], value: exp.Expr, where: exp.Expr | None) -> exp.Expr:
+    function = kind(this=value.copy())
+    return function if where is None else exp.Filter(this=function, expression=where.copy())
+
+
+SHAPES: Final = (exp.Skewness, exp.Kurtosis)
+"""The aggregates that tell how values lie around their average."""
+
+
 # -- pairs of values --------------------------------------------------------------------------
 
 
@@ -211,10 +267,7 @@ class _Pairs:
         return _ratio(self.covariance(), self.variance(self.x))
 
     def _of(self, kind: type[exp.Expr], value: exp.Expr) -> exp.Expr:
-        function = kind(this=value.copy())
-        if self._where is None:
-            return function
-        return exp.Filter(this=function, expression=self._where.copy())
+        return _filtered(kind, value, self._where)
 
 
 def _beside(value: exp.Expr, other: exp.Expr) -> exp.Expr:
@@ -281,5 +334,5 @@ PAIR_FORMULAS: Final[Mapping[type[exp.AggFunc], Callable[[_Pairs], exp.Expr]]] =
     exp.RegrSxy: lambda pairs: pairs.count() * pairs.covariance(),
 }
 """The formulas of aggregates of two values, y and x."""
-FORMULAS: Final = frozenset({*PAIR_FORMULAS, *TRUTHS})
+FORMULAS: Final = frozenset({*PAIR_FORMULAS, *TRUTHS, *SHAPES})
 """The aggregates that are formulas of others, in the forms that have one."""
