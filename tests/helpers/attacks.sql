@@ -167,12 +167,29 @@ no_noise_known: select dp_interval_low(bool_or(flag)) from visits
 aggregate_not_supported: select max(distinct x) from visits
 aggregate_not_supported: select any_value(s) from visits
 aggregate_not_supported: select first(s) from visits
-aggregate_not_supported: select mode(s) from visits
+answers: select mode(s) from visits
+aggregate_not_supported: select mode(uid) from visits
+aggregate_not_supported: select mode(s) from visits having count(*) > 3
+aggregate_not_supported: select mode(s, k) from visits
+raw_rows: select k, mode(s) from visits
+raw_rows: select mode(s) over () from visits
+raw_rows: select mode(s), (select size from shops where shops.k = visits.k) from visits
+misplaced_aggregate: select mode(mode(s)) from visits
+unknown_column: select mode(s) from visits where v = 's1'
+unknown_column: select mode(s) as m from visits where m = 's1'
+expression_not_allowed: select mode(s), product(1) from visits
+answers: select string_agg(distinct s, ',') from visits
+answers: select list(distinct k order by k desc) filter (where n > 1), count(*) from visits
+aggregate_not_supported: select list(distinct s order by n) from visits
+aggregate_not_supported: select list(distinct uid) from visits
+aggregate_not_supported: select string_agg(distinct s, s) from visits
 aggregate_not_supported: select string_agg(s, ',') from visits
 aggregate_not_supported: select list(s) from visits
 aggregate_not_supported: select array_agg(s) from visits
 aggregate_not_supported: select arg_max(s, x) from visits
-expression_not_allowed: select histogram(k) from visits
+answers: select histogram(k) from visits
+expression_not_allowed: select histogram(k, 3) from visits
+expression_not_allowed: select histogram(uid) from visits
 answers: select approx_count_distinct(uid) from visits
 aggregate_not_supported: select approx_top_k(s, 3) from visits
 answers: select median(x) from visits
@@ -799,7 +816,7 @@ clause_not_allowed: select * from (select * from visits limit 0)
 raw_rows: select * from visits where false union all select * from visits
 answers: select count(*) from visits where 1 = 0
 answers: select k, count(*) from visits where 1 = 0 group by k
-expression_not_allowed: select histogram(k) from visits where 1 = 0
+answers: select histogram(k) from visits where 1 = 0
 tells: select 1 where (select count(*) from visits) > 5 limit 0
 unknown_table: select * from secret limit 0
 join_not_supported: select * from visits, (select v from secret) limit 0

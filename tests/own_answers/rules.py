@@ -67,6 +67,10 @@ RULES: Final[dict[str, Rule]] = {
         "A quantile is a value of that rank, and not one between two rows; smallest and largest "
         "values are near the end, all in steps of a grid between the bounds.",
     ),
+    "lists": Rule(
+        "lists-of-groups",
+        "Lists of distinct values come in their order where none is asked for.",
+    ),
     "distinct": Rule(
         "subqueries-ctes-set-operations",
         "`APPROX_COUNT_DISTINCT` is the count of distinct values.",
@@ -163,6 +167,16 @@ def _with_values_of_rows(text: str) -> str:
 
 CHANGES: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("quantiles", _with_values_of_rows),
+    (
+        "lists",
+        _replaced(r"\b(LIST|ARRAY_AGG)\(DISTINCT (\w+)\)", r"\1(DISTINCT \2 ORDER BY \2)"),
+    ),
+    (
+        "lists",
+        _replaced(
+            r"\bSTRING_AGG\(DISTINCT (\w+), ('[^']*')\)", r"STRING_AGG(DISTINCT \1, \2 ORDER BY \1)"
+        ),
+    ),
     ("distinct", _replaced(rf"\bAPPROX_COUNT_DISTINCT\({_INSIDE}\)", r"COUNT(DISTINCT \1)")),
     (
         "of nothing",

@@ -243,3 +243,15 @@ SELECT a, b, COUNT(*) FROM (SELECT user_id, channel AS a, LEAD(channel) OVER (PA
 SELECT f, COUNT(*) FROM (SELECT user_id, FIRST_VALUE(channel) OVER (PARTITION BY user_id ORDER BY order_id DESC) AS f FROM orders) GROUP BY f;
 SELECT COUNT(*) FROM (SELECT user_id, amount, MAX(amount) OVER (PARTITION BY user_id) AS most FROM orders) WHERE amount = most;
 SELECT n, COUNT(*) FROM (SELECT user_id, channel, COUNT(*) OVER (PARTITION BY user_id, channel) AS n FROM orders) GROUP BY n;
+
+-- Lists of groups
+SELECT mode(channel) FROM orders;
+SELECT mode(status) FILTER (WHERE amount > 10) AS usual, COUNT(*), mode() WITHIN GROUP (ORDER BY channel) FROM orders WHERE quantity > 0;
+SELECT list_sort(list(DISTINCT channel)) AS channels FROM orders WHERE channel IS NOT NULL;
+SELECT array_agg(DISTINCT channel ORDER BY channel DESC NULLS FIRST), AVG(quantity) FROM orders;
+SELECT string_agg(DISTINCT o.channel, ', ' ORDER BY o.channel) FROM orders o JOIN users u USING (user_id) WHERE u.age > 20;
+SELECT upper(string_agg(DISTINCT channel, ';' ORDER BY channel DESC)) || '.', 1 + 1 FROM orders;
+SELECT histogram(channel) FROM orders;
+SELECT COUNT(*) FROM orders WHERE channel = (SELECT mode(channel) FROM orders);
+SELECT m, COUNT(*) OVER () FROM (SELECT mode(kind) AS m FROM events WHERE kind <> 'x');
+SELECT mode(channel) FROM orders WHERE amount IS NULL AND amount > 1;

@@ -96,7 +96,7 @@ def names_in(connection: dpsql.Connection, attack: Attack) -> list[str]:
         ("SELECT k, averge(n) FROM visits GROUP BY k", "averge(n)", None),
         ("SELECT count(*) FROM visits WHERE uper(s) = 'A'", "uper(s)", "upper"),
         ("SELECT count(*) FROM visits WHERE lenght(s) = 3", "lenght(s)", "length"),
-        ("SELECT histogram(n) FROM visits", "histogram(n)", None),
+        ("SELECT histogram(n, 3) FROM visits", "histogram(n, 3)", None),
     ],
 )
 def test_a_misspelled_function_is_no_matter_of_privacy(

@@ -84,7 +84,8 @@ _INSTEAD: Final[Mapping[type[exp.AggFunc], str]] = {
         (exp.AnyValue, exp.First, exp.Last),
         f"Group by the value, or ask for the usual one: {_LARGEST_GROUP}",
     ),
-    exp.Mode: f"Ask for the largest group: {_LARGEST_GROUP}",
+    exp.Mode: f"MODE(x) stands in a SELECT without GROUP BY. Or ask for the largest group: "
+    f"{_LARGEST_GROUP}",
     **dict.fromkeys(
         SHAPES,
         "Write it of a number, without bounds, DISTINCT and ORDER BY, as SKEWNESS(x) FILTER "
@@ -98,8 +99,9 @@ _INSTEAD: Final[Mapping[type[exp.AggFunc], str]] = {
     ),
     **dict.fromkeys(
         (exp.ArrayAgg, exp.GroupConcat),
-        "A list of values shows rows. Ask for a row for each value: SELECT x, COUNT(*) FROM t "
-        "GROUP BY x.",
+        "A list of values shows rows. Ask for distinct ones, LIST(DISTINCT x) or "
+        "STRING_AGG(DISTINCT x, ', '), in a SELECT without GROUP BY; or for a row for each value: "
+        "SELECT x, COUNT(*) FROM t GROUP BY x.",
     ),
 }
 """What to ask for instead of an aggregate that is not available."""

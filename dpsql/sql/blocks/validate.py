@@ -25,6 +25,7 @@ from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.sql.blocks.build import build_block
 from dpsql.sql.blocks.followers import place_followers
 from dpsql.sql.blocks.grouping_sets import expand_grouping_sets, shared_query
+from dpsql.sql.blocks.listed import write_listed
 from dpsql.sql.blocks.memberships import list_once
 from dpsql.sql.blocks.noise_columns import place_noise_columns
 from dpsql.sql.blocks.reports import write_reports
@@ -264,7 +265,7 @@ class _Splitter:
             self._count_in_one(query, ctes)
             self.lineage.write_pivots(query, ctes)
             private = self.lineage.of_from(query, ctes)
-            if private is None:
+            if private is None or write_listed(query, private):
                 refuse_options(query, self.text)
                 refuse_unknown_columns(query, self.text)
                 self._visit_children(query, ctes)
