@@ -65,8 +65,8 @@ class _Listing:
 def write_listed(select: exp.Select, private: Relation) -> bool:
     """Write a SELECT's aggregates that list groups as subqueries; tell whether no others are left.
 
-    Then its FROM is gone. ``private`` are the rows of it. One with clauses beyond conditions is left
-    as it is, and so are lists of units.
+    Then its FROM is gone. ``private`` are the rows of it. One with clauses beyond conditions is
+    left as it is, and so are lists of units.
     """
     if not _PLAIN.hold(select):
         return False
