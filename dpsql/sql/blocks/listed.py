@@ -91,7 +91,8 @@ def write_listed(select: exp.Select, private: Relation) -> bool:
     for place, name in enumerate(names):
         item = select.expressions[place]
         if not isinstance(item, exp.Alias):
-            put(item, exp.alias_(item.copy(), name, quoted=True, copy=False))
+            named = exp.to_identifier(name, quoted=True)
+            put(item, exp.Alias(this=item.copy(), alias=named))
     for clause in _OF_ROWS if alone else ():
         select.set(clause, None)
     return alone
