@@ -95,7 +95,17 @@ unknown_column: select visits, count(*) from visits group by visits
 unknown_column: select rowid from visits
 unknown_column: select rowid, count(*) from visits group by rowid
 raw_rows: select columns(*) from visits
-expression_not_allowed: select count(columns(*)) from visits
+answers: select count(columns(*)) from visits
+answers: select k, avg(columns(['x', 'N'])) filter (where flag), count(distinct (uid, s)), count(distinct row(k, d)) from visits group by k
+unknown_column: select avg(columns(['x', '__dpsq'])) from visits
+not_numeric: select avg(columns(*)) from visits
+expression_not_allowed: select count(columns('.*')) from visits
+expression_not_allowed: select max(columns(*)) - min(columns(['x'])) from visits
+aggregate_not_supported: select count(columns(* replace (uid as k))) from visits
+expression_not_allowed: select columns(['k']), count(*) from visits group by all
+raw_rows: select sum(columns(['x'])) over () from visits
+misplaced_aggregate: select count(distinct (k, max(x))) from visits
+expression_not_allowed: select count(distinct (k, (s, x))) from visits
 expression_not_allowed: select columns('.*'), count(*) from visits group by all
 raw_rows: select * exclude (k) from visits
 raw_rows: select * replace (1 as k) from visits

@@ -16,3 +16,7 @@ SELECT SUM(DISTINCT days), AVG(DISTINCT days), COUNT(DISTINCT days) FROM hospita
 SELECT ward, SUM(DISTINCT cost), SUM(DISTINCT days) FILTER (WHERE cost > 50), COUNT(*) FROM hospital GROUP BY ward;
 SELECT gender, AVG(DISTINCT age) FROM patients GROUP BY gender;
 SELECT SKEWNESS(age), KURTOSIS(age), SKEWNESS(age) FILTER (WHERE has_insurance) FROM patients;
+SELECT COUNT(DISTINCT (ward, diagnosis)), COUNT(DISTINCT ROW(ward, days)), COUNT(DISTINCT {'a': zip, 'b': ward}) FROM hospital;
+SELECT ward, COUNT(DISTINCT (patient_id, diagnosis)) FILTER (WHERE days > 1) FROM hospital GROUP BY ward;
+SELECT COUNT(COLUMNS(*)) FROM hospital;
+SELECT gender, AVG(COLUMNS(['age'])), SUM(COLUMNS(['age'])) / COUNT(COLUMNS(['age'])) FROM patients GROUP BY gender;

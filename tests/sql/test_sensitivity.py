@@ -111,6 +111,7 @@ MEASURES = (
     "count(DISTINCT CASE WHEN s = '1' THEN u END)",
     "count(DISTINCT f)",
     "count(DISTINCT s)",
+    "count(DISTINCT (s, j))",
     "count(DISTINCT x) FILTER (WHERE i > 0)",
     "count(DISTINCT j, contribution_bounds_per_group => (0, 1))",
     "sum(DISTINCT i)",

@@ -50,7 +50,7 @@ from dpsql.sql.expressions.ranges import (
 )
 from dpsql.sql.lineage.names import generated_column
 from dpsql.sql.lineage.relation import Identity, Relation
-from dpsql.syntax.arguments import branches
+from dpsql.syntax.arguments import NodeArguments, branches
 from dpsql.syntax.dialect import MAX_ERROR, PER_GROUP, PER_ROW
 from dpsql.syntax.options import AskedOptions
 from dpsql.syntax.parse import MAX_AGGREGATES, place_of, too_large
@@ -268,7 +268,8 @@ class Aggregates:
     def _count_distinct(
         self, call: AggregateCall, distinct: exp.Distinct
     ) -> tuple[AggregateKind, tuple[Measure, ...]]:
-        value = _as_one(distinct.expressions)
+        parts = _parts_of_row(distinct)
+        value = _as_one(distinct.expressions) if parts is None else _row_as_one(parts)
         identity = self._identity(value)
         if identity < Identity.NULLABLE:
             return AggregateKind.COUNT, (self._counted(call, MeasureKind.DISTINCT, value),)
@@ -591,6 +592,37 @@ def _as_one(values: Sequence[exp.Expr]) -> exp.Expr:
         parts += [exp.cast(exp.Length(this=text), exp.DType.TEXT), exp.Literal.string(":"), text]
     parts.append(exp.cast(last.copy(), exp.DType.TEXT))
     return reduce(lambda one, other: exp.DPipe(this=one, expression=other), parts)
+
+
+def _parts_of_row(distinct: exp.Distinct) -> list[exp.Expr] | None:
+    """Return the values of the row that is told apart: (a, b), ROW(a, b) or {'x': a, 'y': b}."""
+    row = distinct.expressions[0].unnest() if len(distinct.expressions) == 1 else None
+    named = isinstance(row, exp.Anonymous) and fold(row.name) == "row"
+    if not (named or isinstance(row, exp.Tuple | exp.Struct)):
+        return None
+    assert row is not None
+    parts = [each.expression if type(each) is exp.PropertyEQ else each for each in row.expressions]
+    known = _ROW.hold(row) and all(_FIELD.hold(e) for e in row.expressions if e not in parts)
+    return parts if known and parts else None
+
+
+def _row_as_one(parts: Sequence[exp.Expr]) -> exp.Expr:
+    """Join the values of a row into one text, in which NULL is a value like any other.
+
+    Each stands after its length, and NULL as a sign that is no length.
+    """
+    texts: list[exp.Expr] = []
+    for part in parts:
+        text = exp.cast(part.copy(), exp.DType.TEXT)
+        size: exp.Expr = exp.cast(exp.Length(this=text), exp.DType.TEXT)
+        for more in (exp.Literal.string(":"), text.copy()):
+            size = exp.DPipe(this=size, expression=more)
+        texts.append(exp.Coalesce(this=size, expressions=[exp.Literal.string("-")]))
+    return reduce(lambda one, other: exp.DPipe(this=one, expression=other), texts)
+
+
+_ROW: Final = NodeArguments("expressions this?")
+_FIELD: Final = NodeArguments("this expression")
 
 
 def _tighter(known: Aggregate, again: Aggregate) -> Aggregate:

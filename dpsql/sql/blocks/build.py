@@ -23,6 +23,7 @@ from dpsql.policy.parameters import Automatic, Parameters
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.sql.blocks.aggregates import AGGREGATE_NAMES, Aggregates
 from dpsql.sql.blocks.aliases import Aliases
+from dpsql.sql.blocks.columns import expand_columns
 from dpsql.sql.blocks.formulas import formula_of
 from dpsql.sql.blocks.time_bounds import STEP_NUMBER
 from dpsql.sql.expressions.call import is_aggregate
@@ -101,6 +102,7 @@ class _BlockBuilder:
     def build(self) -> Block:
         self._refuse_repeated_units()
         self._check_clauses()
+        expand_columns(self.select, self.relation, self.names)
         self._resolve_columns()
         refuse_deep(self.select)
         condition = self._condition()

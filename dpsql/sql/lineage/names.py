@@ -200,7 +200,7 @@ def _mentioned(tree: exp.Query) -> frozenset[str] | None:
     for node in tree.walk():
         natural = isinstance(node, exp.Join) and node.method == "NATURAL"
         starred = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
-        if natural or starred or isinstance(node, exp.Pivot):
+        if natural or starred or isinstance(node, exp.Pivot | exp.Columns):
             return None
         if isinstance(node, exp.Identifier):
             names.add(fold(node.name))
