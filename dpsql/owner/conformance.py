@@ -514,7 +514,7 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
 
 
 def _check_agents(policy: Policy) -> Iterator[Finding]:
-    """Yield limits of agents that refuse each question as it stands, or that are never reached."""
+    """Yield limits of agents below the price of an ordinary question, or without effect."""
     for name in policy.agents:
         limits, asked = policy.agent(name, AgentPolicy()), policy.defaults.epsilon
         for key in ("epsilon_per_run", "epsilon_per_question"):

@@ -279,7 +279,7 @@ class AgentPolicy:
                 )
 
     def narrowed(self, other: AgentPolicy) -> AgentPolicy:
-        """Return what both allow: of each limit the lower, and that which only one has."""
+        """Return the lower of each two limits; a limit that stands alone holds."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in AGENT_LIMITS)
         lower = (min((x for x in pair if x is not None), default=None) for pair in pairs)
         return AgentPolicy(*lower)
