@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
+from functools import reduce
 from itertools import islice
 from typing import Any, Final
 
@@ -35,11 +36,13 @@ MISREAD: Final = (
 
 MAX_DIGITS = 38
 MAX_TREE_DEPTH = 200  # of the syntax tree: a sum of n terms is n deep
-MAX_TOKENS = 15_000
-MAX_WORDS = 4_000  # tokens beside plain constants and commas: what takes time to be planned
-MAX_SIDE_BY_SIDE = (
-    250  # of a select list, of joins, of branches: some of what they become is quadratic
-)
+LONG_CHAIN = 40
+"""Terms of AND, or of OR, that are written in a row: longer chains are made trees."""
+MAX_TOKENS = 21_000
+MAX_WORDS = 4_200  # tokens beside plain constants and commas: what takes time to be planned
+MAX_SIDE_BY_SIDE = 250  # of a select list, of joins: some of what they become is quadratic
+MAX_BRANCHES = 1_000
+"""Of a CASE, each planned by itself."""
 MAX_SELECTS = 250
 MAX_AGGREGATES = 100
 
@@ -141,6 +144,7 @@ def parse(text: str) -> exp.Query:
     tree = statements[0]
     if not isinstance(tree, exp.Query):
         raise _not_a_query(text)
+    _balance(tree)
     refuse_deep(tree)
     nodes = list(tree.walk())
     _refuse_large(nodes, text)
@@ -233,6 +237,42 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
     return start if found is None else found.end()
 
 
+def _balance(tree: exp.Expr) -> None:
+    """Write long chains of AND, or of OR, as trees that are not deep: both are associative.
+
+    ``a OR b OR c OR d`` becomes ``(a OR b) OR (c OR d)``, of the same terms in the same order.
+    """
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.And | exp.Or) and type(node.parent) is not type(node):
+            kind, terms = type(node), _terms(node)
+            if len(terms) > LONG_CHAIN:
+                node.replace(_balanced(kind, terms))
+            stack += terms
+        else:
+            stack += node.iter_expressions()
+
+
+def _terms(node: exp.And | exp.Or) -> list[exp.Expr]:
+    """List the terms of a chain, in the order of the text."""
+    terms: list[exp.Expr] = []
+    rest: exp.Expr = node
+    while type(rest) is type(node):
+        terms.append(rest.expression)
+        rest = rest.this
+    return [rest, *reversed(terms)]
+
+
+def _balanced(kind: type[exp.And | exp.Or], terms: Sequence[exp.Expr]) -> exp.Expr:
+    if len(terms) <= LONG_CHAIN:
+        return reduce(lambda one, other: kind(this=one, expression=other), terms)
+    middle = len(terms) // 2
+    halves = (_balanced(kind, half) for half in (terms[:middle], terms[middle:]))
+    one, other = (exp.Paren(this=half) for half in halves)
+    return kind(this=one, expression=other)
+
+
 def refuse_deep(tree: exp.Expr) -> None:
     """Refuse trees that recursive functions could not walk. Raises ``QueryRefused``."""
     level, depth = [tree], 0
@@ -251,7 +291,8 @@ def _refuse_large(nodes: Sequence[exp.Expr], text: str) -> None:
         lists = [value for value in node.args.values() if isinstance(value, list)]
         row = isinstance(node, exp.Tuple) and isinstance(node.parent, exp.Values)
         plain = isinstance(node, _LONG_LISTS) and not row
-        long = not plain and any(len(v) > MAX_SIDE_BY_SIDE for v in lists)
+        most = MAX_BRANCHES if isinstance(node, exp.Case) else MAX_SIDE_BY_SIDE
+        long = not plain and any(len(v) > most for v in lists)
         if long or selects > MAX_SELECTS or aggregates > MAX_AGGREGATES:
             raise too_large(place_of(text, node) if long and node is not nodes[0] else None)
 
@@ -321,9 +362,9 @@ def too_large(place: Place | None = None) -> QueryRefused:
         "the query has too many parts",
         code="query_too_large",
         place=place,
-        hint=f"At most {MAX_SIDE_BY_SIDE} columns, joins or branches stand side by side, "
-        f"{MAX_SELECTS} SELECTs and {MAX_AGGREGATES} aggregates in a query, and {MAX_TOKENS:,} "
-        f"words and signs, {MAX_WORDS:,} of them beside constants and commas.",
+        hint=f"At most {MAX_SIDE_BY_SIDE} columns or joins stand side by side, {MAX_BRANCHES:,} "
+        f"branches in a CASE, {MAX_SELECTS} SELECTs and {MAX_AGGREGATES} aggregates in a query, "
+        f"and {MAX_TOKENS:,} words and signs, {MAX_WORDS:,} of them beside constants and commas.",
     )
 
 

@@ -255,3 +255,7 @@ SELECT histogram(channel) FROM orders;
 SELECT COUNT(*) FROM orders WHERE channel = (SELECT mode(channel) FROM orders);
 SELECT m, COUNT(*) OVER () FROM (SELECT mode(kind) AS m FROM events WHERE kind <> 'x');
 SELECT mode(channel) FROM orders WHERE amount IS NULL AND amount > 1;
+
+-- Spines beside private rows
+SELECT g.d, COUNT(o.order_id) FROM orders o JOIN generate_series(DATE '2025-01-01', DATE '2025-03-05', INTERVAL 2 DAY) g(d) ON g.d = o.order_date GROUP BY g.d ORDER BY g.d;
+WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 5) SELECT r.i, COUNT(o.quantity) FROM r JOIN orders o ON o.quantity = r.i GROUP BY r.i ORDER BY r.i;

@@ -212,14 +212,12 @@ SELECT l, count(*) FROM (SELECT uid, arg_max(s, n * 1000 + k) AS l FROM visits W
 SELECT odd, round(d, 4) AS d, round(p, 4) AS p, count(*) FROM (SELECT uid, k % 2 AS odd, stddev(n) AS d, var_pop(x) FILTER (WHERE n > 0) AS p FROM visits GROUP BY ALL) GROUP BY odd, 2, 3 ORDER BY odd, 2, 3
 SELECT t, count(*) FROM (SELECT uid, sum(n) OVER (PARTITION BY uid ORDER BY k) AS t FROM visits) GROUP BY t ORDER BY t
 SELECT above, count(*) FROM (SELECT uid, x > avg(x) OVER (PARTITION BY uid) AS above, sum(x) OVER (PARTITION BY uid, k) AS total FROM visits) WHERE total > 1 GROUP BY above ORDER BY above
-SELECT o.k, count(*), sum(i.n) FROM orders o JOIN (SELECT okey, count(*) AS n FROM items GROUP BY okey) i ON i.okey = o.okey GROUP BY o.k ORDER BY o.k
+SELECT o.k, i.n > 1 AS several, count(*) FROM orders o JOIN (SELECT okey, count(*) AS n FROM items GROUP BY okey) i ON i.okey = o.okey GROUP BY ALL ORDER BY ALL
 SELECT i.k, count(*), sum(r.n) FROM items i LEFT JOIN (SELECT ikey, max(n) AS n FROM returns GROUP BY ikey) r ON r.ikey = i.ikey GROUP BY i.k ORDER BY i.k
 SELECT count(*) FROM (SELECT DISTINCT okey FROM items WHERE okey IS NOT NULL)
 SELECT o.k, count(*), sum(d.qty) FROM (SELECT DISTINCT okey, qty FROM items WHERE okey IS NOT NULL) d LEFT JOIN orders o ON o.okey = d.okey GROUP BY o.k ORDER BY o.k
 SELECT city, count(*) FROM people p JOIN visits v ON p.uid IS NOT DISTINCT FROM v.uid GROUP BY city ORDER BY city
 SELECT city, count(*), count(v.k) FROM people p LEFT JOIN visits v ON p.uid IS NOT DISTINCT FROM v.uid AND v.k > 2 GROUP BY city ORDER BY city
-SELECT d, count(*) FROM visits v JOIN generate_series(DATE '2024-01-01', DATE '2024-01-05', INTERVAL 1 DAY) g(d) ON day(g.d) = v.k GROUP BY d ORDER BY d
-WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 5) SELECT r.i, count(v.k) FROM r JOIN visits v ON v.k = r.i GROUP BY r.i ORDER BY r.i
 SELECT name FROM shops WHERE k IN (SELECT k FROM visits) ORDER BY name
 SELECT name FROM shops WHERE k NOT IN (SELECT k FROM visits WHERE k IS NOT NULL) ORDER BY name
 SELECT k FROM visits UNION SELECT k FROM orders WHERE price > 3 ORDER BY k

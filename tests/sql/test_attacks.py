@@ -69,9 +69,7 @@ def test_what_the_usual_number_answers_is_answered_without_one(
 
 DOUBLING = ["k AS a0", *(f"a{i - 1} + a{i - 1} AS a{i}" for i in range(1, 60))]
 OVERSIZED = {
-    "a thousand conditions": ("k = 1 AND " * 1000 + "k = 1", "query_too_deep"),
     "five thousand conditions": ("k = 1 AND " * 5000 + "k = 1", "query_too_large"),
-    "three hundred alternatives": ("k = 1 OR " * 300 + "k = 1", "query_too_deep"),
     "a thousand terms": ("n + " * 1000 + "n > 0", "query_too_deep"),
     "ten thousand terms": ("n + " * 10_000 + "n > 0", "query_too_large"),
     "a thousand parentheses": ("(" * 1000 + "k = 1" + ")" * 1000, "query_too_deep"),
