@@ -177,6 +177,7 @@ class QueryRefused(NotSupportedError):
     """SQL that is understood but cannot be answered under differential privacy."""
 
     _subquery: int | None = None  # the number of the one that it could be answered after
+    _keys: tuple[tuple[int, str], ...] = ()  # the conditions by which that is asked for groups
 
 
 class NewLedgerWarning(UserWarning):

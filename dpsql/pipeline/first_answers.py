@@ -20,13 +20,16 @@ from dpsql.core.schema import Column, fold
 from dpsql.core.sql_types import INTEGER_BITS, SqlType
 from dpsql.errors import QueryRefused
 from dpsql.results.rows import Row
-from dpsql.sql.expressions.first_answers import query_numbered
+from dpsql.sql.expressions.first_answers import GroupKeys, query_numbered
+from dpsql.sql.lineage.correlated import asked_by_group, is_count
 from dpsql.syntax.placeholders import literal_node
 from dpsql.syntax.probes import drop_unused_ctes
 from dpsql.syntax.text import display, put
 
 MOST_ANSWER_ROWS: Final = 400
 """Rows of an answer that can stand in a statement, each a part of its text: the days of a year."""
+_MOST_GROUPS: Final = 150
+"""Groups of one key whose values a row can choose from: each is a part of an expression."""
 _MOST_SHOWN: Final = 80
 _KEPT: Final = " What was released of it is kept: asked alone, it costs nothing."
 _TYPICAL: Final = {
@@ -49,7 +52,7 @@ class FirstAnswer:
     """The answer to the subquery of a ``number`` in a statement.
 
     ``text`` is the subquery, in short. ``released`` says that it is of private rows; ``supposed``
-    that it only stands for one.
+    that it only stands for one. With ``keys`` its rows are groups, and the last column their value.
     """
 
     number: int
@@ -58,8 +61,17 @@ class FirstAnswer:
     rows: tuple[Row, ...]
     released: bool
     supposed: bool = False
+    keys: GroupKeys = ()
 
     def __post_init__(self) -> None:
+        if self.keys and len(self.rows) * len(self.keys) > _MOST_GROUPS:
+            raise QueryRefused(
+                f"the subquery {self.text} has {len(self.rows)} groups, too many to choose from in "
+                "an expression over private rows",
+                code="query_too_large",
+                hint="Give it conditions that leave fewer groups, or join its groups: JOIN "
+                f"(SELECT k, AVG(x) AS a FROM … GROUP BY k) g ON g.k = ….{_KEPT * self.released}",
+            )
         if len(self.rows) > MOST_ANSWER_ROWS:
             raise too_many_rows(self.text, released=self.released)
         moments = [place for place, each in enumerate(self.columns) if each.type.is_moment]
@@ -93,10 +105,14 @@ def _has_no_moment(value: object) -> bool:
     return isinstance(value, str) or value in ends
 
 
-def stand_in(number: int, text: str, columns: Sequence[Column]) -> FirstAnswer:
+def stand_in(
+    number: int, text: str, columns: Sequence[Column], keys: GroupKeys = ()
+) -> FirstAnswer:
     """Return one row to plan with in place of an answer."""
     row = tuple(_typical(column.type) for column in columns)
-    return FirstAnswer(number, text, tuple(columns), (row,), released=True, supposed=True)
+    return FirstAnswer(
+        number, text, tuple(columns), (row,), released=True, supposed=True, keys=keys
+    )
 
 
 def _typical(type_: SqlType) -> object:
@@ -117,8 +133,10 @@ def subquery_text(tree: exp.Query, number: int) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"
 
 
-def part_of(tree: exp.Query, number: int) -> exp.Query:
+def part_of(tree: exp.Query, number: int, keys: GroupKeys = ()) -> exp.Query:
     """Return a subquery as a statement, with the CTEs around it in one WITH.
+
+    With ``keys`` it is asked for all groups of them.
 
     Raises ``QueryRefused`` where one WITH would give a name to another CTE.
     """
@@ -126,6 +144,9 @@ def part_of(tree: exp.Query, number: int) -> exp.Query:
     assert query is not None, "it was numbered before"
     part = query.unnest().copy()
     assert isinstance(part, exp.Query)
+    if keys:
+        assert isinstance(part, exp.Select)
+        part, _ = asked_by_group(part, keys)
     levels = [(part.args.get("with_"), list(part.ctes))]
     above: exp.Expr | None = query.parent
     below: exp.Expr = query
@@ -180,8 +201,32 @@ def _place(query: exp.Query, answer: FirstAnswer) -> None:
         above, exp.From | exp.Join | exp.CTE | exp.SetOperation | exp.Exists | exp.Lateral
     ) or outer.args.get("alias"):
         put(query.unnest() if isinstance(query, exp.Subquery) else query, _rows(answer))
+    elif answer.keys:
+        put(outer, _of_group(query.unnest(), answer))
     else:
         put(outer, _value(query.unnest(), answer))
+
+
+def _of_group(query: exp.Expr, answer: FirstAnswer) -> exp.Expr:
+    """Write the value of the group whose keys equal those of the row around."""
+    assert isinstance(query, exp.Select)
+    _, around = asked_by_group(query, answer.keys)
+    *types, type_ = (column.type for column in answer.columns)
+    ifs = [
+        exp.If(
+            this=exp.and_(
+                *(
+                    exp.EQ(this=exp.paren(key.copy()), expression=_constant(each, of))
+                    for key, each, of in zip(around, row, types, strict=False)
+                )
+            ),
+            true=_constant(row[-1], type_),
+        )
+        for row in answer.rows
+        if None not in row[:-1]  # equal to nothing
+    ]
+    without = exp.Literal.number(0) if is_count(query) else exp.null()
+    return exp.paren(exp.Case(ifs=ifs, default=without)) if ifs else exp.paren(without)
 
 
 def _value(query: exp.Expr, answer: FirstAnswer) -> exp.Expr:

@@ -76,7 +76,13 @@ from dpsql.sql.blocks.examined import (
 )
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
-from dpsql.sql.expressions.first_answers import number_queries, set_apart, to_answer_first
+from dpsql.sql.expressions.first_answers import (
+    GroupKeys,
+    keys_to_group_by,
+    number_queries,
+    set_apart,
+    to_answer_first,
+)
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
@@ -96,7 +102,7 @@ _Key: TypeAlias = tuple[
     tuple[Parameters, frozenset[str]],
     tuple[bool, bool],
     tuple[FoundBounds | None, ...],
-    tuple[int | None, tuple[FirstAnswer, ...]],
+    tuple[int | None, GroupKeys, tuple[FirstAnswer, ...]],
 ]
 
 
@@ -107,7 +113,8 @@ class Question:
     ``pooling``: it is prepared to show several releases of it pooled. ``bounds`` are the
     bounds that were found for its blocks, in their order, None where none is needed. ``capped``: a
     maximum error that these make too dear gives way to the epsilon in force. Of a subquery that is
-    answered first, ``part`` is the number. ``answers`` are those that were given first.
+    answered first, ``part`` is the number, and ``keys`` are the conditions by which it is asked for
+    groups. ``answers`` are those that were given first.
     """
 
     text: str
@@ -120,6 +127,7 @@ class Question:
     bounds: tuple[FoundBounds | None, ...] = ()
     capped: bool = False
     part: int | None = None
+    keys: GroupKeys = ()
     answers: tuple[FirstAnswer, ...] = ()
 
     @property
@@ -135,7 +143,7 @@ class Question:
         """
         asked = (self.parameters, self.parameters.given)
         values = values_key(self.values)
-        flags, first = (self.pooling, self.capped), (self.part, self.answers)
+        flags, first = (self.pooling, self.capped), (self.part, self.keys, self.answers)
         return self.text, values, self.mechanism, asked, flags, self.bounds, first
 
 
@@ -351,7 +359,9 @@ class Preparer:
     def answer_of(self, part: Question, rows: Sequence[Row], *, released: bool) -> FirstAnswer:
         """Make the answer to a subquery the one that stands in its statement."""
         columns, text = self._staged(part).prepared.shown, self._text(part)
-        return FirstAnswer(part.part or 0, text, columns, tuple(rows), released=released)
+        return FirstAnswer(
+            part.part or 0, text, columns, tuple(rows), released=released, keys=part.keys
+        )
 
     def _text(self, part: Question) -> str:
         with understood():
@@ -402,7 +412,9 @@ class Preparer:
             except QueryRefused as refused:
                 part, found = self._part(question, refused)
                 if found.prepared.blocks:
-                    answer = stand_in(part.part or 0, self._text(part), found.prepared.shown)
+                    answer = stand_in(
+                        part.part or 0, self._text(part), found.prepared.shown, part.keys
+                    )
                     first = first or refused.with_traceback(None)
                     parts.append(part)
                 else:
@@ -424,7 +436,7 @@ class Preparer:
         given = {answer.number for answer in question.answers}
         if number is None or number in given or len(given) >= _MOST_FIRST:
             raise refused
-        part = replace(question, part=number, bounds=())
+        part = replace(question, part=number, keys=keys_to_group_by(refused), bounds=())
         try:
             return part, self._staged(part)
         except (QueryRefused, UnknownName):
@@ -464,7 +476,7 @@ class Preparer:
         """Parse a question, and insert its values, look-ups in the catalog, and first answers."""
         tree = self._whole(question, stages)
         place_answers(tree, question.answers)
-        return tree if question.part is None else part_of(tree, question.part)
+        return tree if question.part is None else part_of(tree, question.part, question.keys)
 
     def _whole(self, question: Question, stages: StatementTrace | None) -> exp.Query:
         """Parse the statement of a question, with its values and its look-ups in the catalog."""

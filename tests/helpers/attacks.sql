@@ -354,7 +354,7 @@ answers: select k, count(*) from visits group by grouping sets ((k), ())
 answers: select k, count(*) from visits where k in (select k from shops) group by k
 answers: select k, count(*) from visits where k = (select max(k) from shops) group by k
 join_needs_unit: select k, count(*) from visits where exists (select 1 from visits v where v.k = 1) group by k
-subquery_over_private_rows: select k, (select count(*) from visits v2 where v2.k = shops.k) from shops
+answers: select k, (select count(*) from visits v2 where v2.k = shops.k) from shops
 subquery_over_private_rows: select name, n from shops, lateral (select count(*) n from visits where visits.k = shops.k) q
 answers: select count(*) from visits where k = any([1])
 answers: select count(*) from visits where k = any([n])
@@ -718,7 +718,21 @@ raw_rows: select 1 where exists (select 1 from visits)
 raw_rows: select (select k from visits limit 1)
 raw_rows: select * from shops where k in (select k from visits union all select k from visits)
 subquery_over_private_rows: select * from shops s, lateral (select s.k from visits) t
-subquery_over_private_rows: select * from shops where k = (select count(*) from visits v where v.k = shops.k)
+answers: select * from shops where k = (select count(*) from visits v where v.k = shops.k)
+subquery_over_private_rows: select * from shops where k = (select count(*) from visits v where v.uid = shops.k)
+subquery_over_private_rows: select * from shops where k = (select count(*) + 1 from visits v where v.k = shops.k)
+subquery_over_private_rows: select * from shops where k = (select coalesce(sum(n), 0) from visits v where v.k = shops.k)
+subquery_over_private_rows: select * from shops where k = (select count(*) from visits v where v.k < shops.k)
+subquery_over_private_rows: select * from shops where k = (select count(*) from visits v where v.k = shops.k or v.n = 1)
+subquery_over_private_rows: select * from shops where k = (select n from visits v where v.k = shops.k)
+subquery_over_private_rows: select * from shops where k = (select max(shops.size) from visits v where v.k = shops.k)
+subquery_over_private_rows: select * from shops where k = (select count(*) from visits v where v.k = shops.k limit 1)
+answers: select count(*) from visits v where n > (select avg(n) from visits w where w.k = v.k)
+answers: select k, count(*) from visits v where n > 2 * (select max(n) from visits w where v.k = w.k and w.s = v.s) or n < 1 group by k
+answers: select sum(n - (select avg(size) from shops where shops.k = visits.k)) from visits
+subquery_over_private_rows: select count(*) from visits v where n > (select avg(n) from visits w where w.k > v.k)
+subquery_over_private_rows: select count(*) from visits v where n > (select n from visits w where w.k = v.k)
+subquery_over_private_rows: select count(*) from visits v where n > (select avg(n) from visits w where w.k = v.k and w.n > v.n)
 raw_rows: from visits
 unknown_table: select * from secret
 unknown_table: select 1 where (select v from secret) = 'secret 1'

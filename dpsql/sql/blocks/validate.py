@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -30,12 +31,14 @@ from dpsql.sql.blocks.memberships import list_once
 from dpsql.sql.blocks.noise_columns import place_noise_columns
 from dpsql.sql.blocks.reports import write_reports
 from dpsql.sql.expressions.call import refuse_bounds
+from dpsql.sql.expressions.first_answers import GroupKeys
 from dpsql.sql.expressions.legality import (
     TAIL_FORBIDDEN,
     TAIL_FORBIDDEN_FUNCTIONS,
     refuse_written_out,
 )
 from dpsql.sql.expressions.text_growth import refuse_growing_text
+from dpsql.sql.lineage.correlated import group_keys, looked_up
 from dpsql.sql.lineage.operators import Bind
 from dpsql.sql.lineage.pivots import refuse_unknown_columns
 from dpsql.sql.lineage.relation import Identity, Relation
@@ -47,9 +50,10 @@ from dpsql.sql.tail.group_counts import count_listed, listed_below, mark_counted
 from dpsql.sql.tail.growth_class import tail_kind
 from dpsql.sql.tail.outputs import plain_tail, trace_outputs
 from dpsql.sql.tail.public_values import public_values
+from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.options import refuse_options, take_options
 from dpsql.syntax.parse import place_of
-from dpsql.syntax.text import output_name, to_sql, written_name
+from dpsql.syntax.text import output_name, put, to_sql, written_name
 
 
 def validate(
@@ -225,6 +229,14 @@ def _function_name(node: exp.Func) -> str:
     return fold(node.name if isinstance(node, exp.Anonymous) else node.sql_name())
 
 
+_BARE: Final = NodeArguments("this")
+_NO_VALUES: Final = (
+    *(exp.From, exp.Join, exp.CTE, exp.SetOperation, exp.Subquery, exp.Lateral),
+    *(exp.In, exp.Exists, exp.Any, exp.All),
+)
+"""Where a subquery stands for rows."""
+
+
 class _Splitter:
     """Walks a statement, turning private SELECTs into blocks as it finds them."""
 
@@ -265,7 +277,10 @@ class _Splitter:
             self._count_in_one(query, ctes)
             self.lineage.write_pivots(query, ctes)
             private = self.lineage.of_from(query, ctes)
-            if private is None or write_listed(query, private):
+            keys = () if private is None else self._keys_around(query, private)
+            if keys:
+                self._look_up(query, keys, ctes)
+            elif private is None or write_listed(query, private):
                 refuse_options(query, self.text)
                 refuse_unknown_columns(query, self.text)
                 self._visit_children(query, ctes)
@@ -284,6 +299,33 @@ class _Splitter:
                 place=place_of(self.text, query),
                 hint="Write SELECT … FROM ….",
             )
+
+    def _keys_around(self, query: exp.Select, private: Relation) -> GroupKeys:
+        """Find how a subquery for one value names the group of a row around it."""
+        value = query.parent
+        if not isinstance(value, exp.Subquery) or not _BARE.hold(value) or value.parent is None:
+            return ()
+        if isinstance(value.parent, _NO_VALUES):
+            return ()
+
+        def own(column: exp.Column) -> bool:
+            return bool(private.matches(column.table, column.name))
+
+        keys = group_keys(query, own, lambda column: not own(column))
+        sides = (query.args["where"], *query.expressions) if keys else ()
+        named = [column for side in sides for column in side.find_all(exp.Column)]
+        fields = (f for column in named for f in private.matches(column.table, column.name))
+        return () if any(f.identity is not Identity.NONE for f in fields) else keys
+
+    def _look_up(self, query: exp.Select, keys: GroupKeys, ctes: Scope) -> None:
+        """Ask a subquery for all groups, and look the value of a row's group up among them."""
+        value = query.parent
+        assert value is not None
+        name, item = output_name(value), isinstance(value.parent, exp.Select)
+        found = looked_up(query, keys)
+        named = exp.Alias(this=found, alias=exp.to_identifier(name, quoted=True))
+        put(value, named if item else found)
+        self._visit_children(found, ctes)
 
     def _count_in_one(self, select: exp.Select, ctes: Scope) -> None:
         """Count the values of a private key by one number instead of listing and counting them."""

@@ -11,7 +11,7 @@ otherwise, with a mark on the refusal for who can have the subquery answered.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
@@ -21,15 +21,31 @@ from dpsql.errors import QueryRefused
 _NUMBER: Final = "number of the subquery"
 
 
-def after_answering(query: exp.Expr, refused: QueryRefused) -> QueryRefused:
-    """Mark a refusal of a statement that can be answered once a subquery of it is."""
+GroupKeys: TypeAlias = tuple[tuple[int, str], ...]
+"""Conditions of a subquery that compare its rows with those around, and the side of its own rows.
+
+They are counted among those that its WHERE joins with AND.
+"""
+
+
+def after_answering(query: exp.Expr, refused: QueryRefused, keys: GroupKeys = ()) -> QueryRefused:
+    """Mark a refusal of a statement that can be answered once a subquery of it is.
+
+    With ``keys`` that is asked for all groups of them.
+    """
     refused._subquery = query.meta.get(_NUMBER)
+    refused._keys = keys
     return refused
 
 
 def to_answer_first(refused: QueryRefused) -> int | None:
     """Return the number of the subquery to answer first; None where that is of no use."""
     return refused._subquery
+
+
+def keys_to_group_by(refused: QueryRefused) -> GroupKeys:
+    """Return the conditions by which the subquery to answer first is asked for groups."""
+    return refused._keys
 
 
 def set_apart(tree: exp.Query) -> None:

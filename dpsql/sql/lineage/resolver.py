@@ -15,7 +15,7 @@ does to the number of a unit's rows does not matter: contributions are bounded a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -29,6 +29,7 @@ from dpsql.policy.model import Policy
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.first_answers import after_answering, to_answer_first
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
+from dpsql.sql.lineage.correlated import group_keys
 from dpsql.sql.lineage.full_joins import fully_joined
 from dpsql.sql.lineage.join_columns import (
     column_equalities,
@@ -580,6 +581,7 @@ class Lineage:
         holder = exp.Paren(this=root.copy())
         tests, values = list(tests_within(holder)), list(values_within(holder))
         if not tests and not values:
+            self._refuse_correlated(root, source, scope)
             return source, root
         for inner, query in values:
             same = inner.copy(), False
@@ -595,8 +597,32 @@ class Lineage:
                 source, made[same] = marked(self.names, source, node, test, found)
                 refuse_many(source, self.tables.most_joined, node, self.names.text)
             put(node, made[same].copy())
+        self._refuse_correlated(holder, source, scope)
         changed: _Node = holder.this
         return source, changed
+
+    def _refuse_correlated(self, root: exp.Expr, source: Relation, scope: Scope) -> None:
+        """Refuse a subquery for one value of a row's group: it is asked for all groups before."""
+        for node in outside_subqueries(root):
+            query = node.unnest() if isinstance(node, exp.Subquery) else None
+            if not isinstance(query, exp.Select) or not query.args.get("where"):
+                continue
+            try:
+                rows = self.of_from(query, scope) or self._of_sources(query, scope)
+            except (QueryRefused, UnknownName):
+                continue  # refused as any subquery here
+            if rows is None:
+                continue
+            keys = group_keys(query, _columns_of(rows), _columns_of(source))
+            if keys:
+                refused = self.names.refuse(
+                    "a subquery over groups cannot stand in an expression over private rows",
+                    "subquery_over_private_rows",
+                    query,
+                    hint="Join its groups: JOIN (SELECT k, AVG(x) AS a FROM … GROUP BY k) g ON "
+                    "g.k = ….",
+                )
+                raise after_answering(query, refused, keys)
 
     def _valued(
         self, source: Relation, node: exp.Expr, query: exp.Select, scope: Scope
@@ -697,6 +723,11 @@ class Lineage:
                 test.query,
                 hint="Write x IN (SELECT y …), or (a, b) IN (SELECT c, d …).",
             )
+
+
+def _columns_of(rows: Relation) -> Callable[[exp.Column], bool]:
+    """Return what tells whether a name is that of a column of some rows."""
+    return lambda column: bool(rows.matches(column.table, column.name))
 
 
 def _name_subqueries(select: exp.Select) -> None:

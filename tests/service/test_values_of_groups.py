@@ -1,0 +1,60 @@
+"""A subquery for a value of a row's group is asked for all groups, and looked up in the release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.failures import fails_with
+from helpers.support import connect
+
+AROUND = "SELECT COUNT(*) FROM visits v WHERE n > (SELECT AVG(n) FROM visits w WHERE w.k = v.k)"
+GROUPS = "SELECT k, AVG(n) FROM visits GROUP BY k"
+
+
+def test_the_groups_are_a_question_of_their_own_that_is_paid_once(tmp_path: Path) -> None:
+    with connect(tmp_path) as con:
+        plan = con.explain(AROUND)
+        assert len(plan.blocks) == 2
+        assert plan.reserved.rho > con.explain(GROUPS).reserved.rho
+        con.sql(AROUND)
+        assert con.sql(GROUPS).cost.stored
+        spent = con.budget().rho_spent
+        assert con.sql(AROUND).cost.stored
+        assert con.budget().rho_spent == spent
+
+
+@pytest.mark.parametrize("test", ["w.k < v.k", "w.k = v.k AND w.n < v.n", "w.k = v.k OR v.n = 1"])
+def test_other_conditions_on_the_row_around_are_refused_for_nothing(
+    tmp_path: Path, test: str
+) -> None:
+    with connect(tmp_path) as con:
+        with fails_with("subquery_over_private_rows"):
+            con.sql(AROUND.replace("w.k = v.k", test))
+        assert con.budget().queries == 0
+
+
+def test_too_many_groups_are_refused_and_what_was_released_is_kept(
+    tmp_path: Path, no_noise: None
+) -> None:
+    with connect(tmp_path, max_groups_contributed=500) as con:
+        with fails_with("query_too_large") as refused:
+            con.sql(
+                "SELECT COUNT(*) FROM visits v "
+                "WHERE n > (SELECT COUNT(*) FROM visits w WHERE w.big = v.big)"
+            )
+        assert "fewer groups" in (refused.value.hint or "")
+        assert con.sql("SELECT big, COUNT(*) FROM visits GROUP BY big").cost.stored
+
+
+def test_a_row_around_that_is_public_has_the_value_of_its_group(
+    tmp_path: Path, no_noise: None
+) -> None:
+    with connect(tmp_path) as con:
+        asked = "SELECT k, (SELECT COUNT(*) FROM visits v WHERE v.k = shops.k) AS c FROM shops"
+        answer = con.sql(asked)
+        counts: dict[object, object] = dict(
+            con.sql("SELECT k, COUNT(*) FROM visits GROUP BY k").fetchall()
+        )
+        assert answer.columns == ["k", "c"]
+        assert dict(answer.fetchall()) == {k: counts.get(k, 0) for k, _ in answer.fetchall()}
