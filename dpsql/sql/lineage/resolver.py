@@ -726,7 +726,7 @@ class Lineage:
 
 
 def _columns_of(rows: Relation) -> Callable[[exp.Column], bool]:
-    """Return what tells whether a name is that of a column of some rows."""
+    """Make a test of names: whether one is of a column of these rows."""
     return lambda column: bool(rows.matches(column.table, column.name))
 
 
