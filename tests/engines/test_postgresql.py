@@ -65,6 +65,7 @@ QUESTIONS = (
     "SELECT avg(DISTINCT amount), sum(DISTINCT big), count(*), bool_or(n > 3), bool_and(flag) FROM visits",
     "SELECT skewness(n), kurtosis(x) FILTER (WHERE k > 1) FROM visits",
     "SELECT count(DISTINCT (s, n)), count(DISTINCT row(c, d, k)), sum(COLUMNS(['n', 'x'])) FROM visits",
+    "SELECT strlen(s || 'aß\u07ff\u0800€\uffff😀\n') AS b, count(*), sum(strlen(c), contribution_bounds_per_row => (0, 9)) FROM visits GROUP BY b ORDER BY b",
     "SELECT DISTINCT s FROM visits ORDER BY s",
     "SELECT s.name, count(DISTINCT v.uid) FROM visits v JOIN shops s ON v.k = s.k GROUP BY 1 ORDER BY 1",
     "SELECT date_trunc('month', ts) AS m, count(*) FROM visits WHERE n > 3 GROUP BY 1 ORDER BY 1",

@@ -130,6 +130,8 @@ def test_a_survey_of_the_owners_opens_another_version(
         ("SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY n DESC LIMIT 2", 200),
         ("SELECT upper(k) AS k, sum(v) / count(*) AS n FROM visits WHERE n < 5 GROUP BY 1", 5),
         ("SELECT k, median(v) AS n FROM visits GROUP BY k", 5),
+        ("SELECT k, avg(strlen(k || 'aß\u07ff\u0800€\uffff😀')) AS n FROM visits GROUP BY k", 20),
+        ("SELECT k, skewness(v) + if(bool_or(v = 5), 6, 0) AS n FROM visits GROUP BY k", 6),
     ],
 )
 def test_questions_are_answered(sql: str, expected: float, connection: dpsql.Connection) -> None:

@@ -215,6 +215,9 @@ answers: select count(*) filter (where k = 1) from visits
 answers: select sum(distinct n), avg(distinct x) filter (where flag) from visits
 answers: select k, sum(distinct amount) as a from visits group by k order by a desc limit 2
 answers: select sum(distinct uid) from visits
+answers: select strlen(s) as l, avg(strlen(c)) from visits where strlen(s || c) > 2 group by l
+expression_not_allowed: select avg(strlen(s, 2)) from visits
+does_not_bind: select avg(strlen(k)) from visits
 answers: select skewness(x), kurtosis(n) filter (where flag) from visits
 answers: select k from visits group by k having kurtosis(amount) > 0 or skewness(k / n) < 1
 aggregate_not_supported: select skewness(x, contribution_bounds_per_row => (0, 9)) from visits

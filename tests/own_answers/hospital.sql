@@ -20,3 +20,4 @@ SELECT COUNT(DISTINCT (ward, diagnosis)), COUNT(DISTINCT ROW(ward, days)), COUNT
 SELECT ward, COUNT(DISTINCT (patient_id, diagnosis)) FILTER (WHERE days > 1) FROM hospital GROUP BY ward;
 SELECT COUNT(COLUMNS(*)) FROM hospital;
 SELECT gender, AVG(COLUMNS(['age'])), SUM(COLUMNS(['age'])) / COUNT(COLUMNS(['age'])) FROM patients GROUP BY gender;
+SELECT ward, AVG(strlen(diagnosis)), SUM(strlen(ward)) FROM hospital WHERE strlen(ward) < 9 GROUP BY ward;

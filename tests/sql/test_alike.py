@@ -43,7 +43,7 @@ DUCKDBS = (
     "regexp_full_match(c, 'r.d')",
     *("regexp_extract(c, '[d-g]+')", "regexp_extract(c, 'r(e+)', 1)"),
     *("regexp_replace(c, '[aeiou]', '*')", "regexp_replace(c, 'E', '$1', 'gi')"),
-    "time_bucket(INTERVAL 7 DAY, ts)",
+    *("time_bucket(INTERVAL 7 DAY, ts)", "strlen(s)", "strlen(c || 'aß\u07ff\u0800€\uffff😀\n')"),
 )  # fmt: skip
 """Calls that DuckDB has as well."""
 OTHERS = {

@@ -36,6 +36,9 @@ _TEXTS: Final = (exp.DType.TEXT, exp.DType.VARCHAR)
 _MOST_PADDED: Final = 1000
 _WORD: Final = re.compile(r"[A-Za-z_]+")
 _DIGITS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+_FIRST_LONGER: Final = ("\x80", "\u0800", "\U00010000")
+"""The first characters that take two, three and four bytes in UTF-8."""
+_LAST: Final = "\U0010ffff"
 _END: Final = Context(prec=15)
 _MOST_BUCKETS: Final = 1_000
 _MOST_NODES: Final = 8
@@ -349,6 +352,28 @@ def _substituted(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     )
 
 
+def _bytes(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write strlen(s), the bytes of a text: characters, and those of two, three and four again.
+
+    What is left of a text is searched for the longer ones.
+    """
+    match node.expressions:
+        case [left]:
+            found: exp.Expr = exp.Length(this=left)
+        case _:
+            return None
+    for first in _FIRST_LONGER:
+        left = exp.RegexpReplace(
+            this=left.copy(),
+            expression=_pattern(f"[^{first}-{_LAST}]"),
+            replacement=exp.Literal.string(""),
+            modifiers=exp.Literal.string("g"),
+            single_replace=True,
+        )
+        found = exp.Add(this=found, expression=exp.Length(this=left))
+    return exp.Paren(this=found)
+
+
 def _formatted(read: Callable[[str], str | None]) -> _Make:
     """Write to_char or date_format as strftime."""
 
@@ -510,6 +535,7 @@ _BY_NAME: Final[Mapping[str, _Make]] = {
     "weekday": _day_of_week,
     "timezone": _at_zone,
     "prefix": _prefixed,
+    "strlen": _bytes,
     "suffix": _suffixed,
     "date_format": _formatted(of_date_format),
     "to_char": _formatted(of_to_char),
