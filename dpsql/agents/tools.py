@@ -306,14 +306,15 @@ class _Paid:
 class Toolbox:
     """The tools of a run of an analyst, on a dataset. Safe for threads.
 
-    ``run`` names its account below the analyst's; ``limits`` are its owner's and its starter's.
+    ``run`` names its account below the analyst's. ``limits`` are its starter's, and narrow those of
+    the policy.
     """
 
     def __init__(self, dataset: Dataset, analyst: str, run: str, limits: AgentPolicy) -> None:
         self._dataset = dataset
         self._analyst = analyst
         self._run = run
-        self._limits = limits
+        self._limits = dataset.policy.agent(analyst, limits)
         self.kept = KeptAnswers()
         self._calls: Mapping[str, Callable[[Any, Call], tuple[ReplyPart, str]]] = {
             "tables": self._tables,

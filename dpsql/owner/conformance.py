@@ -20,7 +20,15 @@ from dpsql.core.table_name import TableName, only_namesake
 from dpsql.engines.base.engine import Definition, Misfit
 from dpsql.owner.declared_values import held_value, same_declared
 from dpsql.owner.keys import one_row_per_unit, unique_columns_of
-from dpsql.policy.model import ROW, ColumnPolicy, Link, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import (
+    ROW,
+    AgentPolicy,
+    ColumnPolicy,
+    Link,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
 from dpsql.policy.parameters import suggestion
 
 PERIOD_TYPES: Final = frozenset(
@@ -70,6 +78,7 @@ def check_policy(
         *_check_rows(policy, schema, constraints),
         *_check_unlisted(policy, schema),
         *_check_accounts(policy),
+        *_check_agents(policy),
     ]
     return sorted(findings, key=lambda finding: finding.level != "error")
 
@@ -502,6 +511,40 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
                 f"{delta:g}",
                 "Raise the account's delta, or lower defaults.delta.",
             )
+
+
+def _check_agents(policy: Policy) -> Iterator[Finding]:
+    """Yield limits of agents below the price of an ordinary question, or without effect."""
+    for name in policy.agents:
+        limits, asked = policy.agent(name, AgentPolicy()), policy.defaults.epsilon
+        for key in ("epsilon_per_run", "epsilon_per_question"):
+            value = getattr(limits, key)
+            if value is not None and value < asked:
+                yield _warning(
+                    f"agents.{name}",
+                    f"{key} {value:g} is below the default of a single query, {asked:g}",
+                    "Raise it, or lower defaults.epsilon: as it is, an agent has to ask for less.",
+                )
+        most, above = limits.epsilon_per_question, limits.confirm_above
+        if most is not None and above is not None and above >= most:
+            yield _warning(
+                f"agents.{name}",
+                f"nobody is asked: no question may cost more than {most:g}, and confirm_above is "
+                f"{above:g}",
+                "Lower confirm_above below epsilon_per_question, or leave it out.",
+            )
+
+
+def agent_words(policy: Policy) -> Iterator[str]:
+    """Say what the agents of each analyst may spend, if the policy limits any."""
+    for name in policy.accounts if policy.agents else ():
+        limits = policy.agent(name, AgentPolicy())
+        said = [f"at most epsilon {limits.epsilon_per_run:g} a run"]
+        if limits.epsilon_per_question is not None:
+            said.append(f"{limits.epsilon_per_question:g} a question")
+        if limits.confirm_above is not None:
+            said.append(f"a person is asked above {limits.confirm_above:g}")
+        yield f"Agents of {printable(name)}: {', '.join(said)}."
 
 
 def check_names(

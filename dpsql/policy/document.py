@@ -54,6 +54,7 @@ from dpsql.policy.fields import (
     Version,
     ViewsPlace,
     ZoneName,
+    checked_agent_limit,
     checked_conversion_share,
     checked_default,
     checked_limit,
@@ -79,7 +80,9 @@ from dpsql.policy.model import (
     ROW,
     ROW_IS_ONE,
     ROW_PROMISE,
+    RUN_SHARE,
     AccountPolicy,
+    AgentPolicy,
     ColumnPolicy,
     Link,
     Policy,
@@ -88,6 +91,7 @@ from dpsql.policy.model import (
     TimeColumn,
     UnitPeriod,
     ViewsPolicy,
+    agent_problems,
     link_problems,
     look_alike_problem,
     period_problems,
@@ -284,6 +288,38 @@ class TotalSection(Section):
 
     _checked = field_validator("epsilon", "delta", mode="plain")(checked_parameter)
     _shared = field_validator("delta_for_conversion", mode="plain")(checked_conversion_share)
+
+
+class AgentSection(Section):
+    """The most that runs of an analyst's agents may spend, each below the analyst's account.
+
+    Options of `dpsql mcp` can lower these limits, and never raise them.
+    """
+
+    epsilon_per_run: float | None = Field(
+        default=None,
+        description="The most one run may spend. Left out, and where the run is started without a "
+        f"limit, {RUN_SHARE:.0%} of the account's ε.",
+        json_schema_extra=_EPSILON,
+    )
+    epsilon_per_question: float | None = Field(
+        default=None,
+        description="The most one question may cost at worst, all its parts together. Left out, "
+        "what is left to the run.",
+        json_schema_extra=_EPSILON,
+    )
+    confirm_above: float | None = Field(
+        default=None,
+        description="Above this price the agent's client must ask its person. Left out, it never "
+        "must.",
+        json_schema_extra=_EPSILON,
+    )
+
+    _checked = field_validator("*", mode="plain")(checked_agent_limit)
+
+    def as_policy(self) -> AgentPolicy:
+        """Return the same content as a frozen value."""
+        return AgentPolicy(self.epsilon_per_run, self.epsilon_per_question, self.confirm_above)
 
 
 class PerSection(Section):
@@ -641,6 +677,12 @@ def _strangers(views: ViewsSection, before: _Before) -> _Problems:
             yield at, *stranger_problem(name, before["accounts"])
 
 
+def _agents_beyond(agents: dict[str, AgentSection], before: _Before) -> _Problems:
+    if "accounts" in before:
+        found = {name: section.as_policy() for name, section in agents.items()}
+        yield from agent_problems(found, before["accounts"])
+
+
 def _names_of_no_table(tables: dict[str, TableSection], before: _Before) -> _Problems:
     first: dict[str, str] = {}
     for name in tables:
@@ -678,6 +720,7 @@ _CHECKS: Final[Mapping[str, tuple[Callable[[Any, _Before], _Problems], ...]]] = 
     "accounts": (_look_alikes,),
     "total": (_adds_up_to_nothing,),
     "views": (_strangers,),
+    "agents": (_agents_beyond,),
     "tables": (_names_of_no_table, _defaults_beyond, _other_periods),
     "links": (_links_to_no_unit,),
 }
@@ -728,6 +771,11 @@ class PoliciesFile(Section):
         default_factory=ViewsSection,
         description="Who may create materialized views, and where their states are kept.",
     )
+    agents: MayBeEmpty[dict[str, AgentSection]] = Field(
+        default_factory=dict,
+        description="What language models that ask for an analyst may spend, by the analyst's "
+        "name.",
+    )
     tables: MayBeEmpty[dict[str, TableSection]] = Field(
         description="The tables that exist for analysts, by name, and no others: `orders`, or "
         "`mart.fact` for those of another schema than `main`. A name that has a dot itself stands "
@@ -743,7 +791,7 @@ class PoliciesFile(Section):
         "Tables of another schema than `main` have its name before theirs.",
     )
 
-    @field_validator("maxima", "accounts", "total", "views", "tables", "links", mode="after")
+    @field_validator(*_CHECKS, mode="after")
     @classmethod
     def _fits_what_comes_before(cls, value: Any, info: ValidationInfo) -> Any:
         for check in _CHECKS[str(info.field_name)]:
@@ -770,6 +818,7 @@ class PoliciesFile(Section):
             limits=Limits(**self.limits.model_dump()),
             ledger=self.ledger,
             views=self.views.as_policy(),
+            agents={name: agent.as_policy() for name, agent in self.agents.items()},
         )
 
     def _total(self) -> AccountPolicy | None:

@@ -82,6 +82,15 @@ def checked_parameter_maximum(value: object, info: ValidationInfo) -> object:
     return checked
 
 
+def checked_agent_limit(value: object, info: ValidationInfo) -> object:
+    """Check a limit of what agents spend: an epsilon like any."""
+    try:
+        return check_value("epsilon", value)
+    except ParameterError as error:
+        hint = "Leave it out for no limit of its own."
+        raise problem_with(error.reason.removeprefix("epsilon "), hint) from None
+
+
 CONVERSION_LIMITS: Final = (0.01, 0.99)
 """The least and the most part of an account's delta that may be for its conversion."""
 

@@ -261,7 +261,7 @@ class AgentPolicy:
     """What the agents of an analyst may spend, below the analyst's own account.
 
     ``epsilon_per_run`` limits the account of each run, ``epsilon_per_question`` the worst case of
-    one question; above ``confirm_above`` a person must agree to the price. None limits nothing.
+    one question; above ``confirm_above`` a person must agree to the price. None says nothing.
     """
 
     epsilon_per_run: float | None = None
@@ -269,14 +269,56 @@ class AgentPolicy:
     confirm_above: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("epsilon_per_run", "epsilon_per_question", "confirm_above"):
+        for name in AGENT_LIMITS:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ParameterError(
                     f"{name} must be a number above 0, not {value:g}",
                     code="bad_parameter",
-                    hint="Leave it out for no limit.",
+                    hint="Leave it out for no limit of your own.",
                 )
+
+    def narrowed(self, other: AgentPolicy) -> AgentPolicy:
+        """Return the lower of each two limits; a limit that stands alone holds."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in AGENT_LIMITS)
+        lower = (min((x for x in pair if x is not None), default=None) for pair in pairs)
+        return AgentPolicy(*lower)
+
+
+AGENT_LIMITS: Final = ("epsilon_per_run", "epsilon_per_question", "confirm_above")
+RUN_SHARE: Final = 0.5
+"""The part of an account's ε that a run of its agents may spend where nobody says otherwise.
+
+No loop that has gone astray then uses up the account, whose ε never comes back.
+"""
+
+
+def agent_problems(
+    agents: Mapping[str, AgentPolicy], accounts: Mapping[str, AccountLike]
+) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Yield problems in the limits of agents: where below ``agents``, reason and hint."""
+    for name, agent in agents.items():
+        account = accounts.get(name)
+        if account is None:
+            yield (name,), *stranger_problem(name, accounts)
+            continue
+        for key in AGENT_LIMITS:
+            value = getattr(agent, key)
+            if value is not None and value > account.epsilon:
+                what = f"is above the account's epsilon, {account.epsilon:g}"
+                yield (name, key), what, "Lower it, or leave it out."
+        run, question = agent.epsilon_per_run, agent.epsilon_per_question
+        if run is not None and question is not None and run < question <= account.epsilon:
+            what = f"is above epsilon_per_run, {run:g}"
+            yield (name, "epsilon_per_question"), what, "Lower it, or leave it out."
+
+
+class AccountLike(Protocol):
+    """An account, or a section of a file that becomes one."""
+
+    @property
+    def epsilon(self) -> float:
+        """The account's ε."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,10 +326,10 @@ class Policy:
     """A whole policies file. ``dataset`` names the budget, so that a new file buys no new one.
 
     ``tables`` is keyed by the keys of their names, ``accounts`` by exact name. Raises PolicyError
-    (``policy_invalid``) if they are not, if a link leads to no unit, if a public table has a time
-    or views name accounts that do not exist, or for names of the dataset and of accounts that
-    could pass for another (:mod:`dpsql.core.names`). ``total``, if any, bounds
-    what all analysts together may learn; its composition is that of every account. ``limits``
+    (``policy_invalid``) if they are not, if a link leads to no unit, if a public table has a time,
+    if views or agents are of accounts that do not exist, or for names of the dataset and of
+    accounts that could pass for another (:mod:`dpsql.core.names`). ``total``, if any, bounds what
+    all analysts together may learn; its composition is that of every account. ``limits``
     bound the work of one private statement. ``ledger`` is where the budget is kept, an absolute
     path or a URL; without it, beside the database. ``edition`` tells editions of the data apart: a
     question about another one is another question. With a ``delta_share`` the δ of a query is that
@@ -305,6 +347,7 @@ class Policy:
     views: ViewsPolicy = field(default_factory=ViewsPolicy)
     delta_share: float | None = None
     edition: str = ""
+    agents: Mapping[str, AgentPolicy] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for reason, hint in self._name_problems():
@@ -320,6 +363,8 @@ class Policy:
         for _, account in self.views.strangers(self.accounts):
             what, hint = stranger_problem(account, self.accounts)
             raise PolicyError(f"views: {what}", code="policy_invalid", hint=hint)
+        for at, what, hint in agent_problems(self.agents, self.accounts):
+            raise PolicyError(f"agents.{'.'.join(at)}: {what}", code="policy_invalid", hint=hint)
         for key, table in self.tables.items():
             for what, hint in self._table_problems(table):
                 raise PolicyError(f"{table.name}: {what}", code="policy_invalid", hint=hint)
@@ -438,6 +483,18 @@ class Policy:
                 or "Ask the owner of the data to add it under `accounts` in the policies file.",
             )
         return account
+
+    def agent(self, name: str, given: AgentPolicy) -> AgentPolicy:
+        """Return what a run of an account's agents may spend, started with limits of its own.
+
+        These only narrow what the policy says of the account. A run that neither limits may spend
+        half of the account's ε. Raises ``UnknownName`` (``unknown_account``).
+        """
+        account = self.account(name)
+        found = self.agents.get(name, AgentPolicy()).narrowed(given)
+        if found.epsilon_per_run is not None:
+            return found
+        return replace(found, epsilon_per_run=RUN_SHARE * account.epsilon)
 
 
 PLAIN_NAME: Final = "Choose a plain name."

@@ -15,6 +15,7 @@ from dpsql.policy.document import (
     NEEDS_UNIT,
     UNIT_HINT,
     AccountSection,
+    AgentSection,
     ColumnSection,
     DefaultsSection,
     LimitsSection,
@@ -42,6 +43,7 @@ _SECTIONS: Final[Mapping[Path, type[Section]]] = {
     ("accounts", "*"): AccountSection,
     ("total",): TotalSection,
     ("views",): ViewsSection,
+    ("agents", "*"): AgentSection,
     ("tables", "*"): TableSection,
     ("tables", "*", "privacy_unit"): UnitSection,
     ("tables", "*", "privacy_unit", "per"): PerSection,
@@ -51,7 +53,7 @@ _SECTIONS: Final[Mapping[Path, type[Section]]] = {
 }
 _MAY_BE_EMPTY: Final = frozenset(
     {(), ("defaults",), ("maxima",), ("limits",), ("accounts",), ("tables",), ("links",)}
-    | {("views",), ("tables", "*", "columns"), ("tables", "*", "defaults")}
+    | {("views",), ("agents",), ("tables", "*", "columns"), ("tables", "*", "defaults")}
 )
 _MISSING_HINTS: Final[Mapping[str, str]] = {
     "version": "Add `version: 1` at the top.",
@@ -155,7 +157,7 @@ def _unknown_key_hint(path: Path) -> str:
 
 def _pattern(path: Path) -> Path:
     """Replace the owner's names in a path (accounts, tables, columns) by ``*``."""
-    named = {1} if path[:1] in (("tables",), ("accounts",)) else set()
+    named = {1} if path[:1] in (("tables",), ("accounts",), ("agents",)) else set()
     named |= {3} if path[2:3] == ("columns",) else set()
     return tuple("*" if i in named else step for i, step in enumerate(path))
 

@@ -59,7 +59,7 @@ def refuse_statement(rights: frozenset[Right], statement: Select | Explain | Com
     """Raise ``NotSupportedError`` (``not_allowed``) for a statement that needs other rights."""
     if rights >= ALL_RIGHTS:
         return  # no text is read for nothing
-    for right in _needed(statement):
+    for right in _needed(statement, set_too=Right.SET not in rights):
         if right not in rights:
             raise NotSupportedError(
                 f"this session may not {right.value}",
@@ -69,18 +69,23 @@ def refuse_statement(rights: frozenset[Right], statement: Select | Explain | Com
             )
 
 
-def _needed(statement: Select | Explain | Command) -> Iterator[Right]:
-    """Tell which rights a statement needs. Its text is parsed only once the first are there."""
+def _needed(statement: Select | Explain | Command, *, set_too: bool) -> Iterator[Right]:
+    """Tell which rights a statement needs.
+
+    Its text is parsed only once the first are there, and where SET is one that is ``set_too``: for
+    whoever may set parameters, nothing depends on whether it does.
+    """
     match statement:
         case Select(text):
             yield Right.ASK
-            if sets_parameters(text):
+            if set_too and sets_parameters(text):
                 yield Right.SET
         case Set() | Reset():
             yield Right.SET
         case CreateView(explained=False) as view:
             yield Right.CREATE_VIEWS
-            if not view.options.keys().isdisjoint(PARAMETER_NAMES) or sets_parameters(view.text):
+            given = not view.options.keys().isdisjoint(PARAMETER_NAMES)
+            if set_too and (given or sets_parameters(view.text)):
                 yield Right.SET
         case DropView():
             yield Right.CREATE_VIEWS

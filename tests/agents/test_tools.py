@@ -15,7 +15,7 @@ from helpers.agent_worlds import COUNTS, INSTRUCTION, answer, call, clinic, refu
 from jsonschema import Draft202012Validator
 
 from dpsql.agents.prose import ReleasedNumber, checked_numbers
-from dpsql.agents.tools import TOOLS, Call, Confirmation
+from dpsql.agents.tools import TOOLS, Call, Confirmation, Toolbox
 from dpsql.agents.values import json_cell, shown_data
 from dpsql.errors import EngineError, LedgerError, ParameterError
 from dpsql.pipeline.buyer import Buyer
@@ -385,3 +385,16 @@ def test_a_failure_after_reading_began_says_what_it_cost(
     assert found["code"] == "interrupted"
     assert found["epsilon_paid"] == pytest.approx(0.2, rel=0.1)
     assert answer(box, "budget")["epsilon_spent"] > 0
+
+
+def test_a_run_narrows_what_the_policy_says_of_agents(tmp_path: Path) -> None:
+    agents = "agents: {ana: {epsilon_per_run: 0.5, epsilon_per_question: 0.1}}"
+    with clinic(tmp_path, agents) as dataset:
+        wide = answer(toolbox(dataset, epsilon_per_run=2.0, epsilon_per_question=1.0), "budget")
+        assert (wide["epsilon_limit"], wide["epsilon_per_question"]) == (0.5, 0.1)
+        assert refused(toolbox(dataset), "ask", sql=COUNTS)["code"] == "question_too_dear"
+        assert (
+            answer(toolbox(dataset, "run-2", epsilon_per_run=0.2), "budget")["epsilon_limit"] == 0.2
+        )
+        other = Toolbox(dataset, "bo", "run-1", AgentPolicy())
+        assert answer(other, "budget")["epsilon_limit"] == 1.5  # half of the account's 3

@@ -544,6 +544,19 @@ def test_check_lists_what_does_not_fit_and_exits_with_2(world: Path) -> None:
     assert "Traceback" not in result.output
 
 
+def test_check_says_what_agents_may_spend(world: Path) -> None:
+    agents = "agents: {ana: {epsilon_per_question: 0.001, confirm_above: 0.5}}\n"
+    (world / "policies.yaml").write_text(WITHOUT_POOR + agents)
+    output = ok("check")
+    assert "Agents of ana: at most epsilon " in output
+    assert "0.001 a question, a person is asked above 0.5." in output
+    found = json.loads(ok("check", "--format", "json"))
+    assert {each["subject"] for each in found} == {"agents.ana"}
+    assert any("nobody is asked" in each["message"] for each in found)
+    (world / "policies.yaml").write_text(WITHOUT_POOR)
+    assert "Agents of" not in ok("check")
+
+
 def test_check_tells_programs_what_it_finds(world: Path) -> None:
     (world / "policies.yaml").write_text(WITHOUT_POOR)
     assert json.loads(ok("check", "--format", "json")) == []

@@ -23,7 +23,7 @@ from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName
 from dpsql.dbapi.connection import Connection, connect
 from dpsql.dbapi.cursor import Cursor
-from dpsql.errors import ParameterError, PolicyError
+from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.interfaces.cli import options
 from dpsql.policy import document
 from dpsql.policy.limits import Limits, ResourceFailures
@@ -31,6 +31,7 @@ from dpsql.policy.load import MAX_BYTES, load_policy, parse_policy
 from dpsql.policy.model import (
     EACH_ROW,
     AccountPolicy,
+    AgentPolicy,
     ColumnPolicy,
     Link,
     Policy,
@@ -211,6 +212,25 @@ def test_a_total_belongs_to_the_dataset_and_adds_up_as_its_accounts_do(
         assert parse_policy(text).total == expected
     assert parse_policy(f"{HEAD}{total}\ntables:\n").total == AccountPolicy("d", 3.0, 2e-6)
     assert parse_policy(f"{HEAD}{accounts}\ntables:\n").total is None
+
+
+def test_agents_are_limited_by_the_lower_of_file_and_start() -> None:
+    policy = parse_policy(
+        f"{HEAD}accounts: {{ana: {{epsilon: 4, delta: 1e-6}}, bo: {{epsilon: 1, delta: 1e-6}}}}\n"
+        "agents: {ana: {epsilon_per_run: 0.5, epsilon_per_question: 0.1, confirm_above: 0.2}}\n"
+        "tables:\n"
+    )
+    said = AgentPolicy(0.5, 0.1, 0.2)
+    assert policy.agents == {"ana": said}
+    assert policy.agent("ana", AgentPolicy()) == said == policy.agent("ana", AgentPolicy(3, 2, 1))
+    assert policy.agent("ana", AgentPolicy(0.3, None, 0.05)) == AgentPolicy(0.3, 0.1, 0.05)
+    assert policy.agent("bo", AgentPolicy()) == AgentPolicy(0.5)  # half of the account
+    assert policy.agent("bo", AgentPolicy(0.9, 0.2)) == AgentPolicy(0.9, 0.2)
+    with pytest.raises(UnknownName):
+        policy.agent("cy", AgentPolicy())
+    with pytest.raises(PolicyError, match=r"agents\.cy: the policy has no account"):
+        replace(policy, agents={"cy": said})
+    assert parse_policy(GOOD + "agents:\n").agents == {}
 
 
 def test_views_and_times_mean_what_they_say(tmp_path: Path) -> None:
@@ -640,6 +660,39 @@ BROKEN: list[tuple[str, int, str]] = [
     (HEAD + "views: {create: ana}\ntables:\n", 3, "must be a list, but is text"),
     (HEAD + "views: {directory: ' a'}\ntables:\n", 3, "views.directory: is not a directory"),
     (HEAD + "views: {directory: 'pg://a'}\ntables:\n", 3, "views.directory: is not a directory"),
+    (
+        HEAD + "accounts: {ana: {epsilon: 1, delta: 1e-6}}\nagents:\n  an: {}\ntables:\n",
+        5,
+        "agents.an: the policy has no account `an`|did you mean ana?",
+    ),
+    (
+        HEAD + "accounts: {ana: {epsilon: 1, delta: 1e-6}}\nagents:\n  ana:\n"
+        "    epsilon_per_run: 2\ntables:\n",
+        6,
+        "agents.ana.epsilon_per_run: is above the account's epsilon, 1|Lower it",
+    ),
+    (
+        HEAD + "accounts: {ana: {epsilon: 1, delta: 1e-6}}\nagents:\n  ana:\n"
+        "    epsilon_per_run: 0.5\n    epsilon_per_question: 0.6\ntables:\n",
+        7,
+        "agents.ana.epsilon_per_question: is above epsilon_per_run, 0.5|Lower it",
+    ),
+    (
+        HEAD + "agents: {ana: {confirm_abov: 1}}\ntables:\n",
+        3,
+        "agents.ana.confirm_abov: unknown key|`confirm_above`",
+    ),
+    (
+        HEAD + "agents: {ana: {confirm_above: 0}}\ntables:\n",
+        3,
+        "agents.ana.confirm_above: must be|Leave it out",
+    ),
+    (
+        HEAD + "agents: {ana: {epsilon_per_run: much}}\ntables:\n",
+        3,
+        "agents.ana.epsilon_per_run: must be a number|Leave it out",
+    ),
+    (HEAD + "agents: [ana]\ntables:\n", 3, "agents: must be a group of names, but is a list"),
     (HEAD + "views: {creates: []}\ntables:\n", 3, "views.creates: unknown key|`create`"),
     # periods
     (PER.format("{every: 1 day}"), 4, "t.privacy_unit.per.column: missing"),

@@ -50,6 +50,9 @@ views: # answers that are kept up to date
   shared: [board] # everybody may read what board creates
   directory: clinic.views # what lies there tells as much as the data
 
+agents: # language models that ask for ana by `dpsql mcp`
+  ana: { epsilon_per_run: 2, epsilon_per_question: 1, confirm_above: 0.6 }
+
 tables:
   patients:
     privacy_unit: { name: patient, column: id }
@@ -227,6 +230,7 @@ SECTIONS = {
     "Account": "`accounts.NAME`",
     "Total": "`total`",
     "Views": "`views`",
+    "Agent": "`agents.NAME`",
     "Table": "`tables.NAME`",
     "Unit": "`tables.NAME.privacy_unit`",
     "Per": "`tables.NAME.privacy_unit.per`",

@@ -56,6 +56,7 @@ def check_command(
     """
     from dpsql.engines.opening import open_engine, place_name
     from dpsql.owner.conformance import (
+        agent_words,
         check_links,
         check_names,
         check_policy,
@@ -97,7 +98,8 @@ def check_command(
     else:
         click.echo("The policies fit the database.")
     if format_ != "json":
-        for line in (*promise_words(policy, proved, unique), *_seen_by_analysts(policy, tables)):
+        said = (*promise_words(policy, proved, unique), *agent_words(policy))
+        for line in (*said, *_seen_by_analysts(policy, tables)):
             click.echo(line)
     shown = without_password(place) if is_url(place) else place
     click.echo(f"What is spent is kept in {shown}, unless --ledger says otherwise.", err=True)
