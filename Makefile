@@ -15,7 +15,7 @@ DUCKDBS := $(filter-out 2.0.0,$(patsubst %.json,%,$(subst \
   dpsql/engines/evidence/surveys/duckdb-,,$(wildcard dpsql/engines/evidence/surveys/duckdb-*.json))))
 
 .PHONY: demo test lint types slow tools check attack bench utility robust session coverage first
-.PHONY: ledger-bench statements union
+.PHONY: ledger-bench statements union agents
 .PHONY: walk engines engines-slow server-versions duckdb-versions duckdb-versions-slow tpch scale peers
 .PHONY: pictures dist clean
 
@@ -131,6 +131,10 @@ session: $(READY)
 # How much of the SQL that other people write is answered. Writes benchmarks/results/, docs/statements.md.
 statements: $(READY) $(VENV)/tpcds
 	$(BIN)/python benchmarks/statements.py --tpcds $(VENV)/tpcds
+
+# The same through the tools for language models. Writes benchmarks/results/, a table of docs/how-to/agents.md.
+agents: $(READY)
+	$(BIN)/python benchmarks/agents.py
 
 # A DuckDB whose extension with the statements of TPC-DS is in an index of packages.
 $(VENV)/tpcds: $(READY)

@@ -1,0 +1,201 @@
+"""Questions of others through the tools for language models, as a client asks them.
+
+Run with ``make agents`` or ``python benchmarks/agents.py [CORPUS …]``. The answerable statements of
+benchmarks/statements/ are put to ``ask`` one after the other, on tables of a few rows. Of a refusal
+a client reads the proposed statement and asks that, once, without any thought of its own:
+
+* first: accepted at the first try;
+* second: accepted as the refusal proposed it;
+* never: refused, with nothing proposed that is answered.
+
+Of every tenth question that is accepted at the first try, CPU of ``ask`` is compared with the same
+question in a session of its own, in process. It was asked before of both, so that preparation and
+reply are all there is. The tokens of an answer are its characters over four, of the short text and
+of the reply as JSON.
+
+Prints a table and writes benchmarks/results/agents.json and the table of docs/how-to/agents.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from statements import ANALYST, CORPORA, ROOT, Statement, built, parsed, policy_of
+
+from dpsql.agents.tools import Toolbox, ToolOutcome
+from dpsql.policy.model import AgentPolicy
+from dpsql.service.opening import open_dataset
+from dpsql.service.session import Dataset
+
+RESULTS = ROOT / "benchmarks" / "results" / "agents.json"
+PAGE = ROOT / "docs" / "how-to" / "agents.md"
+KINDS = ("analysts", "bi_tools", "bird", "cwida", "defog", "metrics_layers", "spider", "vendors")
+BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
+ROWS = 20
+REPEATS = 5
+TIMED = 10  # every so many
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What became of one question; times in milliseconds of CPU, sizes in tokens."""
+
+    corpus: str
+    statement: str
+    tries: int | None  # None: never
+    code: str | None  # of the first refusal
+    tool: float | None = None
+    direct: float | None = None
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Tokens of an answer of twenty rows."""
+
+    text: int
+    reply: int
+
+
+def least(work: Callable[[], object]) -> float:
+    """The least CPU of several runs, in milliseconds: others only add to it."""
+    found = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        work()
+        found.append(1000 * (time.process_time() - start))
+    return round(min(found), 2)
+
+
+def ask(box: Toolbox, sql: str, epsilon: float | None = None) -> ToolOutcome:
+    found = box.call("ask", {"sql": sql, "epsilon": epsilon})
+    assert isinstance(found, ToolOutcome)
+    return found
+
+
+def rows(dataset: Dataset, sql: str) -> None:
+    """Ask in process, in a session of its own as each call has one."""
+    with dataset.session(ANALYST, session="benchmark") as session:
+        session.sql(sql).fetchall()
+
+
+def followed(box: Toolbox, sql: str) -> tuple[int | None, str | None]:
+    """At which try a question is accepted, and the code of its first refusal."""
+    first = ask(box, sql)
+    if not first.refused:
+        return 1, None
+    told: Any = first.structured["refused"]
+    proposed = told["accepted"]
+    if proposed is None:
+        return None, told["code"]
+    second = ask(box, proposed["sql"], proposed["epsilon"])
+    return None if second.refused else 2, told["code"]
+
+
+def asked(corpus: str, world: str, statements: list[Statement]) -> Iterator[Asked]:
+    """What becomes of each answerable statement of a corpus."""
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        ledger = place / "budget.db"
+        with open_dataset(built(world, place), policy_of(world), ledger) as dataset:
+            box = Toolbox(dataset, ANALYST, "benchmark", AgentPolicy())
+            answerable = (each for each in statements if each.rule is None)
+            for number, statement in enumerate(answerable):
+                sql = statement.text
+                tries, code = followed(box, sql)
+                if tries == 1 and number % TIMED == 0:
+                    direct, tool = least(partial(rows, dataset, sql)), least(partial(ask, box, sql))
+                    yield Asked(corpus, statement.name, tries, code, tool, direct)
+                else:
+                    yield Asked(corpus, statement.name, tries, code)
+
+
+def sizes() -> Sizes:
+    """The tokens of an answer of twenty rows: of a key, a count and a mean with their intervals."""
+    policy = (
+        "version: 1\ndataset: shop\naccounts: {ana: {epsilon: 10, delta: 1e-6}}\ntables:\n"
+        "  orders:\n    privacy_unit: {name: user, column: user_id}\n"
+        f"    columns: {{hour: {{domain: {list(range(ROWS))}}}, "
+        "amount: {lower: 0, upper: 100}}\n"
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        with duckdb.connect(str(place / "shop.duckdb")) as owner:
+            owner.execute(
+                "CREATE TABLE orders AS SELECT i AS user_id, i % 20 AS hour, i % 100 AS amount "
+                "FROM range(20000) AS r(i)"
+            )
+        (place / "policies.yaml").write_text(policy, encoding="utf-8")
+        with open_dataset(
+            place / "shop.duckdb", place / "policies.yaml", place / "budget.db"
+        ) as dataset:
+            box = Toolbox(dataset, ANALYST, "benchmark", AgentPolicy())
+            found = ask(
+                box,
+                "SELECT hour, COUNT(*) AS orders, AVG(amount) AS mean FROM orders GROUP BY hour",
+            )
+    assert not found.refused, found.text
+    return Sizes(len(found.text) // 4, len(json.dumps(found.structured)) // 4)
+
+
+def table(outcomes: list[Asked], size: Sizes) -> str:
+    """The figures, as docs/how-to/agents.md has them."""
+    lines = [
+        "| Written by | Questions | First try | Second | Never |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for name in (*dict.fromkeys(each.corpus for each in outcomes), "**all**"):
+        of = [each for each in outcomes if name in (each.corpus, "**all**")]
+        counts = Counter(each.tries for each in of)
+        lines.append(f"| {name} | {len(of)} | {counts[1]} | {counts[2]} | {counts[None]} |")
+    added = sorted(
+        each.tool - each.direct
+        for each in outcomes
+        if each.tool is not None and each.direct is not None
+    )
+    p95 = added[int(0.95 * (len(added) - 1))]
+    lines += [
+        "",
+        f"`ask` adds {statistics.median(added):.1f} ms of CPU to a question in process "
+        f"(95% of questions: at most {p95:.1f} ms). An answer of {ROWS} rows with a count and a "
+        f"mean has {size.text:,} tokens of text, and {size.reply:,} as JSON.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpora", nargs="*", help="corpora to ask; those of KINDS by default")
+    options = parser.parse_args()
+    outcomes: list[Asked] = []
+    for name in options.corpora or KINDS:
+        world, statements = parsed(CORPORA / f"{name}.sql")
+        outcomes += asked(name, world, statements)
+    size = sizes()
+    figures = table(outcomes, size)
+    print(figures)
+    never = [each for each in outcomes if each.tries is None]
+    for each in never:
+        print(f"{each.corpus}: {each.code}: {each.statement[:100]}")
+    if options.corpora:
+        return
+    listed = ",\n".join(json.dumps(asdict(each), ensure_ascii=False) for each in outcomes)
+    RESULTS.write_text(f"[\n{listed}\n]\n", encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
+    text = re.sub(f"{BEGIN}.*?{END}", lambda _: f"{BEGIN}\n{figures}\n{END}", text, flags=re.DOTALL)
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
