@@ -165,14 +165,14 @@ def test_a_refused_statement_has_no_subquery_answered(tmp_path: Path) -> None:
 def test_too_many_rows_are_refused_and_what_was_released_is_kept(
     tmp_path: Path, no_noise: None
 ) -> None:
-    first = "SELECT big AS b, COUNT(*) AS c FROM visits GROUP BY big"
-    with connect(tmp_path, max_groups_contributed=500) as con:
+    first = "SELECT big AS b, n AS m, COUNT(*) AS c FROM visits GROUP BY big, n"
+    with connect(tmp_path, max_groups_contributed=2000) as con:
         with fails_with("query_too_large"):
             con.sql(f"SELECT COUNT(*) FROM visits JOIN ({first}) t ON big = t.b")
         assert con.sql(first).cost.stored
         with fails_with("query_too_large"):
             con.sql(
-                "SELECT COUNT(*) FROM visits JOIN (SELECT a.k, a.size FROM shops a, shops b, shops c, shops d LIMIT 300) t USING (k)"
+                "SELECT COUNT(*) FROM visits JOIN (SELECT a.k, a.size FROM shops a, shops b, shops c, shops d LIMIT 500) t USING (k)"
             )
 
 
