@@ -24,7 +24,7 @@ from dpsql.policy.load import parse_policy
 pytestmark = pytest.mark.slow
 
 SECONDS = 1.0
-SLACK = 3.0
+SLACK = 2.0
 """CPU time is counted, but a processor that others use as well counts more of it."""
 VALUES_A_SECOND = 5_000
 """Of so many values that are listed, a second's work is allowed."""

@@ -43,6 +43,18 @@ def own_statements() -> dict[str, list[str]]:
 
 
 OTHERS, OURS = statements(), own_statements()
+# Of ours; each is compared once it is answered.
+REFUSED = (
+    "SELECT a, b, COUNT(*) FROM (SELECT user_id, channel AS a FROM orders UNION ALL BY NAME",
+    "SELECT COUNT(*) FROM users WHERE manager_id IN (SELECT user_id FROM orders)",
+    "SELECT COUNT(*) FROM orders WHERE amount > ALL (SELECT list_price FROM products)",
+    "SELECT AVG(order_date - DATE '2025-01-31') FROM orders",
+    "SELECT COUNT(*) FROM orders WHERE order_date BETWEEN SYMMETRIC",
+    "SELECT split_part(channel, 'n', 1) AS a, split_part(channel, '', 1) AS b",
+    "SELECT COUNT(*) FROM orders WHERE channel LIKE 'a!_b%' ESCAPE '!'",
+    "SELECT users.country, COUNT(*) FROM orders users JOIN events orders",
+    "SELECT COUNT(*) FROM orders o WHERE (SELECT COUNT(*) FROM events e WHERE",
+)
 # Ends of intervals, and GoogleSQL's lists of quantiles, are nothing that the engine has. What it
 # tells of whole columns is approximate.
 _ENDS = re.compile(
@@ -109,7 +121,11 @@ def test_answers_about_the_hospital_are_the_engines_own(
 def test_answers_are_the_engines_own(
     world: str, sql: str, worlds: dict[str, Comparisons], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compare(worlds[world], sql, monkeypatch)
+    rules = compare(worlds[world], sql, monkeypatch)
+    if sql in OURS.get(world, ()):
+        assert (rules is None) == sql.startswith(REFUSED), (
+            "REFUSED lists those that are not answered"
+        )
 
 
 # A statement for each rule, so that none is idle.

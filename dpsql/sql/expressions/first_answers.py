@@ -54,13 +54,13 @@ def set_apart(tree: exp.Query) -> None:
     ``generate_series(DATE '2025-01-01', …) g`` becomes ``(SELECT * FROM generate_series(…) g) g``,
     which can be answered first. What is a list of constants by itself stays as it is.
     """
-    recursive = set(_recursive(tree))
+    recursive = list(_recursive(tree))
     for select in list(tree.find_all(exp.Select)):
         from_, joins = select.args.get("from_"), select.args.get("joins")
         if from_ is None or not joins:
             continue
         for source in [from_.this, *(join.this for join in joins)]:
-            if _is_computed(source) or (isinstance(source, exp.Table) and id(source) in recursive):
+            if _is_computed(source) or any(source is table for table in recursive):
                 name = source.alias or _function(source)
                 inner = source.copy()
                 inner.set("joins", None)
@@ -72,7 +72,7 @@ def set_apart(tree: exp.Query) -> None:
                 source.replace(apart)
 
 
-def _recursive(tree: exp.Query) -> Iterator[int]:
+def _recursive(tree: exp.Query) -> Iterator[exp.Table]:
     """Find the references to recursive CTEs outside of these."""
     for with_ in tree.find_all(exp.With):
         if not with_.args.get("recursive") or with_.parent is None:
@@ -80,9 +80,8 @@ def _recursive(tree: exp.Query) -> Iterator[int]:
         for cte in with_.expressions:
             within = [table for table in cte.this.find_all(exp.Table) if _names(table, cte)]
             if within:
-                inside = set(map(id, within))
                 named = (t for t in with_.parent.find_all(exp.Table) if _names(t, cte))
-                yield from (id(table) for table in named if id(table) not in inside)
+                yield from (t for t in named if not any(t is each for each in within))
 
 
 def _function(source: exp.Expr) -> str:
