@@ -133,6 +133,7 @@ ASKED: dict[str, Callable[[Any, Any, Any], Any]] = {
     ),
     "having": lambda ibis, t, s: t.group_by("k").having(t.count() > 5).agg(n=t.count()),
     "units": lambda ibis, t, s: t.agg(n=t.Uid.nunique()),
+    "a sketch": lambda ibis, t, s: t.agg(n=t.Uid.approx_nunique()),
     "spread": lambda ibis, t, s: t.agg(one=t.x.std(), other=t.x.var(), mid=t.x.median()),
     "months": lambda ibis, t, s: t.group_by(m=t.d.truncate("M")).agg(n=t.count()),
     "years": lambda ibis, t, s: t.group_by(y=t.ts.year(), h=t.ts.hour()).agg(n=t.count()),
@@ -173,7 +174,6 @@ ASKED: dict[str, Callable[[Any, Any, Any], Any]] = {
 REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "rows": (lambda ibis, t: t.head(5), "raw_rows"),
     "any value": (lambda ibis, t: t.agg(some=t.n.arbitrary()), "aggregate_not_supported"),
-    "a sketch": (lambda ibis, t: t.agg(n=t.Uid.approx_nunique()), "aggregate_not_supported"),
     "bins of the data": (
         lambda ibis, t: t.group_by(b=t.n.histogram(nbins=3)).agg(n=t.count()),
         "misplaced_aggregate",

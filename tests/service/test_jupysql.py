@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy
-from helpers.support import policy, world_file
+from helpers.support import FILL, policy, world_file
 from IPython.core.interactiveshell import InteractiveShell
 
 import dpsql
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    with world_file(tmp_path / "world.duckdb") as path:
+    with world_file(tmp_path / "world.duckdb", *FILL) as path:
         engine = sqlalchemy.create_engine(
             f"dpsql:///{path}?analyst=ana&ledger={tmp_path / 'budget.db'}",
             connect_args={"policies": policy()},  # one per pool
@@ -56,8 +56,14 @@ def test_bars_of_a_private_table_are_drawn_and_paid_for(shell: InteractiveShell)
     assert spent(shell) > 0
 
 
+def test_a_histogram_lies_between_private_ends(shell: InteractiveShell) -> None:
+    axes = shell.run_line_magic("sqlplot", "histogram --table visits --column n --bins 3")
+    assert axes.patches
+    assert spent(shell) > 0
+
+
 def test_what_cannot_be_answered_says_why(shell: InteractiveShell) -> None:
     with pytest.raises(sqlalchemy.exc.NotSupportedError) as refused:
-        shell.run_line_magic("sqlplot", "histogram --table visits --column n --bins 3")
+        shell.run_line_magic("sqlplot", "bar --table visits --column Uid")
     assert isinstance(refused.value.orig, dpsql.QueryRefused)
     assert spent(shell) == 0
