@@ -19,6 +19,7 @@ from sqlglot import exp
 from dpsql.core.schema import Column, fold
 from dpsql.core.sql_types import INTEGER_BITS, SqlType
 from dpsql.errors import QueryRefused
+from dpsql.ir.query import Block
 from dpsql.results.rows import Row
 from dpsql.sql.expressions.first_answers import GroupKeys, query_numbered
 from dpsql.sql.lineage.correlated import asked_by_group, is_count
@@ -87,6 +88,17 @@ class FirstAnswer:
     def has_constants(self) -> bool:
         """True if constants can be written of the types of all columns."""
         return all(column.type.kind in _TYPICAL for column in self.columns)
+
+
+def has_value_of_each_group(block: Block) -> bool:
+    """Tell whether all groups of a question come out, and can stand in an expression.
+
+    Rows of a group that did not come out would count as if they had no value, and nothing would say
+    how many these are.
+    """
+    if not block.known_domain or block.parameters.min_units_per_group > 1:
+        return False
+    return block.domain_size * len(block.keys) <= _MOST_GROUPS
 
 
 def too_many_rows(text: str, *, released: bool) -> QueryRefused:

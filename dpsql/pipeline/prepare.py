@@ -44,6 +44,7 @@ from dpsql.pipeline.clock import ClockReading, read_clock
 from dpsql.pipeline.first_answers import (
     MOST_ANSWER_ROWS,
     FirstAnswer,
+    has_value_of_each_group,
     part_of,
     place_answers,
     stand_in,
@@ -411,7 +412,10 @@ class Preparer:
                 prepared = self._planned(question, stages)
             except QueryRefused as refused:
                 part, found = self._part(question, refused)
-                if found.prepared.blocks:
+                blocks = [release.plan.block for release in found.prepared.blocks]
+                if part.keys and not all(map(has_value_of_each_group, blocks)):
+                    raise
+                if blocks:
                     answer = stand_in(
                         part.part or 0, self._text(part), found.prepared.shown, part.keys
                     )

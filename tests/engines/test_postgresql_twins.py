@@ -68,7 +68,7 @@ def once_hashed(self: Dialect, salt: int, columns: Sequence[str]) -> str:
     return f"hash_record_extended(ROW({', '.join(columns)}), {salt})"
 
 
-def narrow_sum(self: Dialect, sql: str, *, wide: bool) -> str:
+def narrow_sum(self: Dialect, sql: str, *, wide: bool, distinct: bool = False) -> str:
     return f"CAST(sum({sql}) AS BIGINT)"
 
 

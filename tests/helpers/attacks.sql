@@ -730,8 +730,10 @@ subquery_over_private_rows: select * from shops where k = (select count(*) from 
 subquery_over_private_rows: select * from shops where k = (select n from visits v where v.k = shops.k)
 subquery_over_private_rows: select * from shops where k = (select max(shops.size) from visits v where v.k = shops.k)
 subquery_over_private_rows: select * from shops where k = (select count(*) from visits v where v.k = shops.k limit 1)
-answers: select count(*) from visits v where n > (select avg(n) from visits w where w.k = v.k)
-answers: select k, count(*) from visits v where n > 2 * (select max(n) from visits w where v.k = w.k and w.s = v.s) or n < 1 group by k
+answers: select count(*) from visits v where n > (select avg(n) from visits w where w.c = v.c)
+subquery_over_private_rows: select count(*) from visits v where n > (select avg(n) from visits w where w.k = v.k)
+answers: select k, count(*) from visits v where n > 2 * (select max(n) from visits w where v.c = w.c) or n < 1 group by k
+subquery_over_private_rows: select k, count(*) from visits v where n > 2 * (select max(n) from visits w where v.c = w.c and w.s = v.s) or n < 1 group by k
 answers: select sum(n - (select avg(size) from shops where shops.k = visits.k)) from visits
 subquery_over_private_rows: select count(*) from visits v where n > (select avg(n) from visits w where w.k > v.k)
 subquery_over_private_rows: select count(*) from visits v where n > (select n from visits w where w.k = v.k)
@@ -872,7 +874,7 @@ several_statements: use main; drop table visits
 -- one value of a unit's rows beside a row: an equality makes both belong to one unit
 answers: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid) > 1
 answers: select k, sum((select max(n) from visits w where w.uid = v.uid and w.k = 1)) from visits v group by k
-answers: select count(*) from visits v where (select count(*) from visits w where w.k = v.k) > 1
+subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.k = v.k) > 1
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid or true) > 1
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid <> v.uid) > 1
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid and w.n > v.n) > 1

@@ -332,7 +332,7 @@ REFUSED = [
     ("SELECT count(*) FROM people p JOIN visits v ON p.uid = v.uid OR v.k = 1", "join_needs_unit", ""),
     ("SELECT count(*) FROM people p JOIN visits v ON NOT p.uid = v.uid", "join_needs_unit", ""),
     (
-        "SELECT count(*) FROM people p JOIN visits v ON p.uid IS NOT DISTINCT FROM v.uid",
+        "SELECT count(*) FROM people p JOIN visits v ON p.age IS NOT DISTINCT FROM v.uid",
         "join_needs_unit",
         "visits v",
     ),

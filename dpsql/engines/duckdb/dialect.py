@@ -179,7 +179,7 @@ class DuckDBDialect(Dialect):
 
     def sum(self, value: Sql, *, wide: bool, distinct: bool = False) -> Sql:
         """Write ``sum``, which is a HUGEINT for any integers."""
-        return sql("sum(DISTINCT {})" if distinct else "sum({})", value)
+        return sql("sum(DISTINCT {})", value) if distinct else sql("sum({})", value)
 
     # -- floating point -----------------------------------------------------------------------
 

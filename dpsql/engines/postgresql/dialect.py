@@ -117,7 +117,7 @@ class PostgreSQLDialect(ServerDialect):
     def sum(self, value: Sql, *, wide: bool, distinct: bool = False) -> Sql:
         """Write ``sum``, which is a NUMERIC of BIGINTs and of NUMERICs."""
         value = value if wide else sql("CAST({} AS BIGINT)", value)
-        return sql("sum(DISTINCT {})" if distinct else "sum({})", value)
+        return sql("sum(DISTINCT {})", value) if distinct else sql("sum({})", value)
 
     # -- floating point -----------------------------------------------------------------------
 

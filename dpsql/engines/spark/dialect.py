@@ -107,7 +107,7 @@ class SparkDialect(ServerDialect):
     def sum(self, value: Sql, *, wide: bool, distinct: bool = False) -> Sql:
         """Sum decimals: a sum of BIGINTs would be one, and overflow."""
         value = value if wide else sql("CAST({} AS DECIMAL(38,0))", value)
-        return sql("sum(DISTINCT {})" if distinct else "sum({})", value)
+        return sql("sum(DISTINCT {})", value) if distinct else sql("sum({})", value)
 
     # -- floating point -----------------------------------------------------------------------
 

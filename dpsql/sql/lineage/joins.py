@@ -406,12 +406,12 @@ def _hint(left: Relation, right: Relation, node: exp.Expr) -> str:
         keys = [next((f for f in other.fields if f.origin == end), None) for end in link.parent]
         if None not in keys:
             return f"Join along the link: … ON {_all_equal(_fields(child, link.columns), keys)}."
-    for one in left.shared:
+    alike = len({link.parent for _, link, _ in links}) == 1 and len(links) == 2
+    for one in () if alike else left.shared:
         for two in right.shared:
             found = _all_equal(_fields(left, one.columns), _fields(right, two.columns))
             if one.of == two.of and found:
                 return f"Join along the link: … ON {found}."
-    alike = len({link.parent for _, link, _ in links}) == 1 and len(links) == 2
     if links and not alike:
         child, link, _ = links[0]
         ends = [Field(table, name, name, UNKNOWN) for table, name in link.parent]
