@@ -52,8 +52,8 @@ def examples(command: click.Command) -> list[str]:
 
 
 EXAMPLES = [example for command in COMMANDS.values() for example in examples(command)]
-PARSED_ONLY = re.compile(r"dpsql (shell|demo --|budget (owner|verify .*--heads))|[<>]")
-"""Examples that need a terminal, a file, a while or what was done before: they are only parsed."""
+PARSED_ONLY = re.compile(r"dpsql (shell|mcp|demo --|budget (owner|verify .*--heads))|[<>]")
+"""Examples that need a terminal or a client, a file, a while or what was done before: they are only parsed."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -260,10 +260,10 @@ SELECT mode(channel) FROM orders WHERE amount IS NULL AND amount > 1;
 SELECT g.d, COUNT(o.order_id) FROM orders o JOIN generate_series(DATE '2025-01-01', DATE '2025-03-05', INTERVAL 2 DAY) g(d) ON g.d = o.order_date GROUP BY g.d ORDER BY g.d;
 WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < 5) SELECT r.i, COUNT(o.quantity) FROM r JOIN orders o ON o.quantity = r.i GROUP BY r.i ORDER BY r.i;
 -- Values of the group that a row belongs to
-SELECT COUNT(*) FROM orders o WHERE quantity > (SELECT AVG(quantity) FROM orders i WHERE i.channel = o.channel);
-SELECT status, COUNT(*) FROM orders o WHERE amount < (SELECT 0.9 * MAX(i.quantity) FROM orders i WHERE i.channel = o.channel AND o.status = i.status AND i.quantity > 0) OR amount IS NULL GROUP BY status;
-SELECT COUNT(*) FROM users u WHERE (SELECT COUNT(*) FROM events e WHERE e.country = u.country AND e.kind <> 'x') > 10;
-SELECT COUNT(*) FROM users u WHERE (SELECT COUNT(*) FROM events e WHERE e.country = u.country AND e.kind = 'none such') = 0;
+SELECT COUNT(*) FROM orders o WHERE quantity > (SELECT AVG(quantity) FROM orders i WHERE i.status = o.status);
+SELECT channel, COUNT(*) FROM orders o WHERE amount < (SELECT 0.9 * AVG(i.quantity) FROM orders i WHERE o.status = i.status AND i.quantity > 0) OR amount IS NULL GROUP BY channel;
+SELECT COUNT(*) FROM events u WHERE (SELECT COUNT(*) FROM events e WHERE e.device = u.device AND e.kind <> 'x') > 10;
+SELECT COUNT(*) FROM events u WHERE (SELECT COUNT(*) FROM events e WHERE e.device = u.device AND e.kind = 'none such') = 0;
 SELECT COUNT(*) FROM orders o JOIN products p USING (product_id) WHERE p.list_price > 1.2 * (SELECT AVG(j.list_price) FROM products j WHERE j.category = p.category);
 SELECT category, (SELECT COUNT(*) FROM orders o WHERE o.product_id = products.product_id) AS n FROM products ORDER BY product_id;
 SELECT COUNT(*) FROM products p WHERE list_price > (SELECT 2 * AVG(amount) FROM orders WHERE product_id = p.product_id AND quantity < 5);

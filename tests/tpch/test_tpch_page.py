@@ -40,6 +40,6 @@ def test_the_page_counts_the_queries_as_they_are(benchmark: ModuleType) -> None:
     prose = re.sub(r"\s+", " ", benchmark.PAGE.read_text(encoding="utf-8"))
     assert (
         f"{words[counts[0]]} of the queries are answered, {words[counts[1]]} of them as the "
-        f"specification has them. {words[counts[2]].title()} read public tables alone: they are answered "
-        f"exactly, and cost nothing. The other {words[counts[3]]} are refused" in prose
+        f"specification has them. {words[counts[2]].title()} read public tables alone: they are "
+        f"answered exactly, and cost nothing. The other {words[counts[3]]} are refused" in prose
     )

@@ -122,8 +122,8 @@ QUERIES = (
         "Small-quantity-order revenue",
         Refusal(
             "subquery_over_private_rows",
-            "compares each line with the average of the same part, and of most parts none would come "
-            "out",
+            "compares each line with the average of the same part, and of most parts none would "
+            "come out",
         ),
     ),
     TpchQuery(

@@ -619,9 +619,9 @@ class Lineage:
                     "a subquery over groups cannot stand in an expression over private rows",
                     "subquery_over_private_rows",
                     query,
-                    hint="It can where all groups come out, at most 150: where the owner declares the "
-                    "values of its keys. Or join those that do: JOIN (SELECT k, AVG(x) AS a FROM … "
-                    "GROUP BY k) g ON g.k = ….",
+                    hint="It can where all groups come out, at most 150: where the owner declares "
+                    "the values of its keys. Or join those that do: JOIN (SELECT k, AVG(x) AS a "
+                    "FROM … GROUP BY k) g ON g.k = ….",
                 )
                 raise after_answering(query, refused, keys)
 
