@@ -13,7 +13,7 @@ from dpsql.core.plain import plain_or, plain_text, type_name
 from dpsql.core.schema import Column, rules_of
 from dpsql.core.table_name import TableName, written
 from dpsql.errors import EngineError, Error, ParameterError, Place, ProgrammingError
-from dpsql.pipeline.clock import present_moment
+from dpsql.pipeline import clock
 from dpsql.pipeline.prepare import Question
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides
@@ -152,13 +152,13 @@ class Statements:
         """Build the question of a query under the privacy parameters in force."""
         given = (*(layer.given for layer in self._layers()), Overrides.of(asked.parameters))
         settings = resolve(self._policy, *given)
-        at = present_moment()
+        at = clock.present_moment()
         return Question(text, asked.values, asked.mechanism, settings, asked.fresh, at)
 
     def tuning(self, text: str, asked: Arguments, request: TuningRequest) -> Tuning:
         """Tune a query's bounds. Raises as ``Connection.tune`` does."""
 
-        at = present_moment()  # the same for all settings
+        at = clock.present_moment()  # the same for all settings
 
         def ask(changed: Mapping[str, object]) -> Question:
             given = {**asked.parameters, **changed}

@@ -8,7 +8,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -155,23 +154,36 @@ def test_interrupts_on_a_server_leave_nothing_held(postgres_server: Any) -> None
         assert ledger.verify().sound
 
 
-@contextmanager
-def interrupts(after: float) -> Iterator[None]:
+@pytest.fixture
+def alarms() -> Iterator[None]:
+    """Whatever is interrupted, the handler and the collector are those of before afterwards."""
+    before = signal.getsignal(signal.SIGALRM)
+    yield
+    signal.signal(signal.SIGALRM, before)
+    gc.enable()
+
+
+class interrupts:  # noqa: N801 - stands after ``with``
     """A real signal after some seconds, which may come between any two instructions.
 
-    Not in a garbage collection: what other libraries hang on those cannot raise.
+    Not in a garbage collection: what other libraries hang on those cannot raise. No generator: one
+    that was interrupted on its way in would be closed by whichever thread finds it.
     """
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    gc.disable()
-    try:
-        signal.setitimer(signal.ITIMER_REAL, after)
-        yield
-    finally:
+
+    def __init__(self, after: float) -> None:
+        self._after = after
+
+    def __enter__(self) -> None:
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        gc.disable()
+        signal.setitimer(signal.ITIMER_REAL, self._after)
+
+    def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
         gc.enable()
 
 
+@pytest.mark.usefixtures("alarms")
 @pytest.mark.slow
 def test_real_interrupts_at_random_moments_leave_nothing_held(path: Path) -> None:
     chance, count, kept = random.Random(7), 0, []
@@ -195,6 +207,7 @@ def test_real_interrupts_at_random_moments_leave_nothing_held(path: Path) -> Non
         assert ledger.verify().sound
 
 
+@pytest.mark.usefixtures("alarms")
 @pytest.mark.slow
 def test_a_connection_that_was_interrupted_at_random_moments_can_be_used_by_any_thread(
     path: Path,
