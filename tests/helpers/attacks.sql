@@ -879,6 +879,6 @@ subquery_over_private_rows: select count(*) from visits v where (select count(*)
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid <> v.uid) > 1
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid and w.n > v.n) > 1
 subquery_over_private_rows: select count(*) from visits v where (select n from visits w where w.uid = v.uid) > 1
-answers: select count(*) from visits v where (select count(*) from mails m where m.k = v.uid) > 1
+subquery_over_private_rows: select count(*) from visits v where (select count(*) from mails m where m.k = v.uid) > 1
 expression_not_allowed: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid and random() < 0.5) > 1
 groups_by_unit: select (select max(w.uid) from visits w where w.uid = v.uid) as u, count(*) from visits v group by u
