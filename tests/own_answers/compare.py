@@ -82,7 +82,7 @@ def without_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ExponentialQuantile, "beyond", property(lambda self: 0))
     for module in ("dpsql.ir.measures", "dpsql.sql.expressions.lattices"):
         monkeypatch.setattr(f"{module}.coarsening_for", finer)
-    monkeypatch.setattr("dpsql.service.statements.present_moment", lambda: NOW.replace(tzinfo=UTC))
+    monkeypatch.setattr("dpsql.pipeline.clock.present_moment", lambda: NOW.replace(tzinfo=UTC))
 
 
 _CLOCK = re.compile(

@@ -12,7 +12,6 @@ from helpers.failures import fails_with
 
 import dpsql
 from dpsql.results.caveats import CaveatKind
-from dpsql.service import statements
 
 POLICY = """
 version: 1
@@ -37,7 +36,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Sets the moment of the questions that follow."""
 
     def to(moment: datetime.datetime) -> None:
-        monkeypatch.setattr(statements, "present_moment", lambda: moment)
+        monkeypatch.setattr("dpsql.pipeline.clock.present_moment", lambda: moment)
 
     to(NOON)
     return to
