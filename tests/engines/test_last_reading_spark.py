@@ -145,7 +145,7 @@ PLANTED = {
     "another type": f"SELECT CAST(`k` AS INTERVAL YEAR) AS `x` FROM {V}",
     "bits": f"SELECT `k` & 1 AS `x` FROM {V}",
     "a pattern from a row": f"SELECT `s` LIKE `s` AS `x` FROM {V}",
-    "a sum of distinct values": f"SELECT sum(DISTINCT `k`) AS `x` FROM {V}",
+    "an average of distinct values": f"SELECT avg(DISTINCT `k`) AS `x` FROM {V}",
     "a filter in an aggregate": f"SELECT count(*) FILTER (WHERE `k` > 1) AS `x` FROM {V}",
     "quarters of all rows": f"SELECT ntile(4) OVER (ORDER BY `uid`) AS `x` FROM {V}",
     "a window of the neighbours": "SELECT sum(`k`) OVER (ORDER BY `uid` ROWS BETWEEN 1 PRECEDING "
