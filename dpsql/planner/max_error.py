@@ -31,7 +31,7 @@ DIGITS: Final = 4
 """Significant digits of an epsilon that is found: the next one below is less by 0.1% at most."""
 _RATE_DIGITS: Final = 2
 _DECADES_BELOW_ONE: Final = 6
-_RATED: Final = (0.5, 2.0)  # half the error, and twice
+_RATED: Final = (0.5, 2.0)  # half the epsilon, and twice
 _Found = TypeVar("_Found")
 Replan = Callable[[Block], BlockPlan]
 
@@ -195,23 +195,22 @@ def least(
 
 
 def exchange_rates(plan: BlockPlan, replan: Replan, most: float) -> tuple[ExchangeRate, ...]:
-    """List the errors that a plan's epsilon buys, and epsilons for about half and twice the error.
+    """List the errors that a plan's epsilon buys, and about half and twice as much of it.
 
-    The errors are round numbers, for the first aggregate that has one; each epsilon has two digits
-    and buys at least that. Empty if no aggregate has an error known beforehand.
+    The two others have two digits; they are left out where no mechanism answers with them, and
+    above ``most``. Empty if no aggregate has an error known beforehand.
     """
     here = _rate(plan)
-    index = next((i for i, margin in enumerate(here.margins) if margin), None)
-    if index is None:
+    if not any(here.margins):
         return () if all(margin is None for margin in here.margins) else (here,)
-    margin = here.margins[index]
-    assert margin is not None
-    found = [here]
-    for factor in _RATED:
-        target = ErrorTarget(index, MaxError(_round(margin * factor)), DEFAULT_CONFIDENCE)
-        other = _plan_for(plan.block, target, replan, most)
-        if other is not None:
-            found.append(_rate(other))
+    grid = (_index(here.epsilon * factor, _RATE_DIGITS) for factor in _RATED)
+    epsilons = [_epsilon_at(place, _RATE_DIGITS) for place in grid]
+    others = [
+        _planned(plan.block, epsilon, replan)
+        for epsilon in epsilons
+        if epsilon <= most and epsilon != here.epsilon
+    ]
+    found = [here, *(_rate(other) for other in others if other is not None)]
     return tuple(sorted(found, key=lambda rate: rate.epsilon))
 
 
@@ -273,25 +272,12 @@ def all_kept(plan: BlockPlan, targets: tuple[ErrorTarget, ...]) -> bool:
     return all(target.kept(plan) for target in targets)
 
 
-def _plan_for(block: Block, target: ErrorTarget, replan: Replan, most: float) -> BlockPlan | None:
-    def attempt(epsilon: float) -> BlockPlan | None:
-        plan = _planned(block, epsilon, replan)
-        return plan if plan is not None and target.kept(plan) else None
-
-    return least(attempt, block.parameters.epsilon, most, _RATE_DIGITS)
-
-
 def _rate(plan: BlockPlan) -> ExchangeRate:
     margins = tuple(
         release_kind(plan).widest_margin(index, DEFAULT_CONFIDENCE)
         for index in range(len(plan.block.aggregates))
     )
     return ExchangeRate(plan.block.parameters.epsilon, margins)
-
-
-def _round(value: float) -> float:
-    """Round to one significant digit."""
-    return float(f"{value:.0e}")
 
 
 def _costs_less(loss: PrivacyLoss, whole: PrivacyLoss, share: float) -> bool:
