@@ -121,8 +121,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "statement_not_allowed": "Something other than a query inside a query.",
         "subquery_over_private_rows": "A condition on private rows that depends on a number or "
         "on groups computed of other private rows.",
-        "table_form_not_allowed": "A private table with a sample or a version, or a PIVOT in a "
-        "condition.",
+        "sample_not_available": "A sample of private rows that is no share of the privacy units.",
+        "table_form_not_allowed": "A private table with a version, or a PIVOT in a condition.",
         "table_function": "A function in FROM that could read files, catalogs or settings.",
         "tail_too_large": "Constants, or columns repeated in each other, that take more memory or "
         "time than there is.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from typing import Final
 
 from sqlglot import exp
@@ -63,7 +64,8 @@ class Source:
     ``declared`` are the keys that any question over these rows could have whose values are
     declared, under the policy as it is now; ``bounds`` has what it declares of columns with bounds.
     ``edition`` is that of the data, in the owner's words. ``given`` are the public rows that an
-    outer join keeps: their groups are answered, and no others.
+    outer join keeps: their groups are answered, and no others. ``share`` is the probability of
+    each privacy unit to be in a sample, whose rows alone are read; None where all are.
     """
 
     rows: RowSet
@@ -72,11 +74,17 @@ class Source:
     edition: str = ""
     bounds: tuple[tuple[str, ColumnPolicy], ...] = ()
     given: RowSet | None = None
+    share: Fraction | None = None
 
     @property
     def catalog(self) -> bool:
         """True for one table as it stands in the catalog."""
         return isinstance(self.rows, Scan)
+
+    @property
+    def share_text(self) -> str:
+        """The share of units in the sample, in words: ``10%``."""
+        return "100%" if self.share is None else f"{float(100 * self.share):.6g}%"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from fractions import Fraction
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -124,6 +125,17 @@ class Filter(_Derived):
     """The rows that fulfil a condition."""
 
     condition: exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled(_Derived):
+    """The rows of some privacy units, each unit taken with probability ``share``.
+
+    It is a mark in the rows of a statement, and no step of reading them: which units are taken
+    is decided once for a whole block (:func:`unsampled`, ``Source.share``).
+    """
+
+    share: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,14 +406,32 @@ def unnumbered(rows: RowSet) -> RowSet:
 
     Nothing is computed of such a number, so that all else is as it was.
     """
+
+    def change(node: _Derived, source: RowSet) -> RowSet:
+        if not isinstance(node, EachRow):
+            return replace(node, source=source)
+        zero = Computed(node.name, exp.Literal.number(0))
+        return Typed(Extend(source, (zero,)), (Column(node.name, BIGINT),))
+
+    return _rebuilt(rows, change)
+
+
+def unsampled(rows: RowSet) -> RowSet:
+    """Return a relation without the marks of samples in it."""
+    if not any(isinstance(node, Sampled) for node in bottom_up(rows)):
+        return rows
+    return _rebuilt(
+        rows,
+        lambda node, source: source if isinstance(node, Sampled) else replace(node, source=source),
+    )
+
+
+def _rebuilt(rows: RowSet, change: Callable[[_Derived, RowSet], RowSet]) -> RowSet:
+    """Make a relation anew: ``change`` makes each node over one source, given that source."""
     made: dict[int, RowSet] = {}
     for node in bottom_up(rows):
-        if isinstance(node, EachRow):
-            zero = Computed(node.name, exp.Literal.number(0))
-            extended = Extend(made[id(node.source)], (zero,))
-            made[id(node)] = Typed(extended, (Column(node.name, BIGINT),))
-        elif isinstance(node, _Derived):
-            made[id(node)] = replace(node, source=made[id(node.source)])
+        if isinstance(node, _Derived):
+            made[id(node)] = change(node, made[id(node.source)])
         elif isinstance(node, _Pair):
             left, right = made[id(node.left)], made[id(node.right)]
             made[id(node)] = replace(node, left=left, right=right)

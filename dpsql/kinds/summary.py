@@ -53,6 +53,13 @@ def _sentences(part: Part, confidence: float) -> Iterator[str]:
             f"max_rows_contributed is {rows}, found for this question."
         )
     yield from release_kind(part.plan).sentences(part, confidence)
+    block = part.plan.block
+    if block.source.share is not None:
+        share = block.source.share_text
+        yield (
+            f"Of a sample of units: each {block.unit_name} is in it with probability {share}, so "
+            f"counts and sums are of about {share} of all."
+        )
     if part.plan.block.counted:
         yield COUNTED
 

@@ -171,6 +171,8 @@ def _block_parts(block: Block, dialect: Dialect) -> Iterator[str]:
     rows = from_clause(block.source.rows, dialect).render(dialect.renderer)
     yield f"rows: {rows}"
     yield f"unit: {quote(block.unit_column)}"
+    if block.source.share is not None:
+        yield f"sample of units: {block.source.share}"
     if block.condition is not None:
         yield f"where: {to_sql(block.condition)}"
     for key in block.keys:

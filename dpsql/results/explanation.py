@@ -280,6 +280,12 @@ def _declared(plan: BlockPlan) -> Iterator[str]:
     """Say which parameters follow from tables' defaults, from rows of units, or from a draw."""
     block = plan.block
     unit, parameters = block.unit_name, block.parameters
+    if block.source.share is not None:
+        share = block.source.share_text
+        yield (
+            f"a sample of units: each {unit} is in it with probability {share}, so counts and sums "
+            f"are of about {share} of all"
+        )
     known = {"max_rows_contributed": block.most_rows, "max_groups_contributed": block.most_groups}
     for name, table in block.table_defaults:
         if known.get(name) is None:

@@ -79,6 +79,9 @@ _AS_WRITTEN = ("TO_CHAR",)  # the parser makes a cast of it
 _RANKED = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "MIN", "MAX")
 
 
+_SHARES_ALONE = ("BERNOULLI", "SYSTEM")  # ways to take a sample that take no number of rows
+
+
 _ANONYMIZED: Final[Mapping[str, tuple[type[exp.AggFunc], str]]] = {
     "ANON_AVG": (exp.Avg, PER_GROUP),
     "ANON_COUNT": (exp.Count, PER_GROUP),
@@ -234,6 +237,22 @@ class PrivateDuckDB(DuckDB):
                 self.raise_error("Expected a number of rows alone")
             limit.meta["top"] = True
             return limit
+
+        def _parse_table_sample(self, as_modifier: bool = False) -> exp.TableSample | None:
+            first = self._index
+            found = super()._parse_table_sample(as_modifier)
+            if found is None:
+                return None
+            read = self._tokens[first : self._index]
+            found.meta.update(start=read[0].start, end=read[-1].end)
+            # ``BERNOULLI (10)`` is a share, as in PostgreSQL: no number of rows goes with it.
+            size, method = found.args.get("size"), found.args.get("method")
+            rows = any(token.token_type in (TokenType.ROW, TokenType.ROWS) for token in read)
+            word = "" if method is None else str(method.name).upper()
+            if size is not None and not rows and word in _SHARES_ALONE:
+                found.set("percent", size)
+                found.set("size", None)
+            return found
 
         def _parse_select_query(
             self,

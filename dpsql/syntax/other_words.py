@@ -44,6 +44,11 @@ INSTEAD: Final[Mapping[str, str]] = {
     "add_months": "Write d + INTERVAL 1 MONTH; systems differ on the last days of months.",
     "anon_avg": "It averages the averages of units, within bounds of these: "
     "ANON_AVG(x CLAMPED BETWEEN 0 AND 100).",
+    **dict.fromkeys(
+        ("rand", "random"),
+        "WHERE random() < 0.1, with a number from 0 to 1, takes a sample of the privacy units; "
+        "it stands alone between AND, and has no seed.",
+    ),
     "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR).",
 }
 """What to write instead of a call that is refused, by the name of the function."""

@@ -423,6 +423,11 @@ def _refuse_no_running_answer(block: Block) -> None:
             "a view is made of rows, at each of its steps anew",
             "Leave out fresh, and answer_from = released.",
         )
+    if block.source.share is not None:
+        raise no_view(
+            "a sample of units is drawn whenever rows are read, and another one at each step",
+            "Leave the sample out: a view reads the rows of all units.",
+        )
     if not block.aggregates:
         raise no_view("a view counts or sums", "Add an aggregate such as COUNT(*).")
     if any(aggregate.quantile is not None for aggregate in block.aggregates):

@@ -312,9 +312,6 @@ set_operation_types: select count(*) from (select k from visits union all select
 too_many_grouping_sets: select k, count(*) from visits group by cube(k, s, n, x, d, flag)
 order_not_selected: select k, count(*) from visits group by rollup(k) order by sum(n)
 group_by_form: select k, count(*) from visits group by k with totals
-table_form_not_allowed: select count(*) from visits tablesample 10%
-clause_not_allowed: select count(*) from visits using sample 10
-clause_not_allowed: select count(*) from visits using sample reservoir(10 rows) repeatable (100)
 clause_not_allowed: select distinct on (k) k, s from visits
 groups_by_unit: select * from visits pivot (count(*) for k in (1,2))
 pivot_not_public: select * from (pivot visits on k using count(*))
@@ -407,7 +404,7 @@ set_operation_unit: select count(*) from (select k from visits union select k fr
 set_operation_mixed: select count(*) from (select uid, k from visits union all select k, k from shops)
 window_over_private_rows: select count(*) from (select distinct on (k) * from visits)
 clause_not_allowed: select count(*) from (select * from visits order by x limit 1)
-table_form_not_allowed: select count(*) from (from visits) tablesample 1 rows
+sample_not_available: select count(*) from (from visits) tablesample 1 rows
 window_over_private_rows: select n, count(*) from (select n, row_number() over (order by x) r from visits) where r = 1 group by n
 window_over_private_rows: select n, count(*) from (select uid, n from visits qualify row_number() over (partition by k order by n) = 1) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, lag(uid) over (partition by uid + 0 order by n) from visits) group by n
@@ -574,7 +571,6 @@ table_function: select k, count(*) n from visits group by k order by n desc limi
 
 -- conditions are deterministic functions of one row
 function_not_allowed: select count(*) from visits where error(s) is null
-expression_not_allowed: select count(*) from visits where random() < 0.5
 expression_not_allowed: select count(*) from visits where uuid() = s
 answers: select count(*) from visits where now() > ts
 answers: select count(*) from visits where current_date > d
@@ -880,5 +876,25 @@ subquery_over_private_rows: select count(*) from visits v where (select count(*)
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid and w.n > v.n) > 1
 subquery_over_private_rows: select count(*) from visits v where (select n from visits w where w.uid = v.uid) > 1
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from mails m where m.k = v.uid) > 1
-expression_not_allowed: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid and random() < 0.5) > 1
+sample_not_available: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid and random() < 0.5) > 1
 groups_by_unit: select (select max(w.uid) from visits w where w.uid = v.uid) as u, count(*) from visits v group by u
+
+-- a sample is one of units, each with all of its rows, which nobody chooses and no other unit decides
+answers: select count(*) from visits tablesample 10%
+answers: select count(*) from visits where random() < 0.5
+answers: select k, count(*) from visits using sample 50 percent (bernoulli) group by k
+answers: select n, count(*) from (select uid, count(*) n from visits tablesample system (50) group by uid) group by n
+sample_not_available: select count(*) from visits using sample 10
+sample_not_available: select count(*) from visits using sample reservoir(10 rows) repeatable (100)
+sample_not_available: select count(*) from visits tablesample bernoulli (50) repeatable (7)
+sample_not_available: select count(*) from visits using sample 50% (system, 7)
+sample_not_available: select count(*) from visits tablesample (bucket 1 out of 2 on uid)
+sample_not_available: select count(*) from visits tablesample 200%
+sample_not_available: select count(*) from visits tablesample 10% where random() < 0.5
+sample_not_available: select count(*) from visits v left join visits w tablesample 10% on v.uid = w.uid
+sample_not_available: select count(*) from (select uid, k from visits union all select uid, k from visits tablesample 10%)
+sample_not_available: select count(*) from visits where uid not in (select uid from visits tablesample 10%)
+sample_not_available: select count(*) from visits join shops tablesample 10% using (k)
+expression_not_allowed: select count(*) from visits where random() < 0.5 or uid = 27
+expression_not_allowed: select count(*) from visits where random() < case when uid = 27 then 1 else 0.5 end
+expression_not_allowed: select count(*) from visits where rand(uid) < 0.5

@@ -56,9 +56,10 @@ REFUSED = (
     "SELECT COUNT(*) FROM orders o WHERE (SELECT COUNT(*) FROM events e WHERE",
 )
 # Ends of intervals, and GoogleSQL's lists of quantiles, are nothing that the engine has. What it
-# tells of whole columns is approximate.
+# tells of whole columns is approximate. Samples are drawn.
 _ENDS = re.compile(
-    r"\bDP_INTERVAL|\breport_format\b|\bWITH REPORT\b|\bANON_QUANTILES\b|^SUMMARIZE\b",
+    r"\bDP_INTERVAL|\breport_format\b|\bWITH REPORT\b|\bANON_QUANTILES\b|^SUMMARIZE\b"
+    r"|\bTABLESAMPLE\b|\bUSING SAMPLE\b|\bRANDOM\(\) <",
     re.IGNORECASE,
 )
 ALL = {

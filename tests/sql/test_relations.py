@@ -9,6 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError, fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ from dpsql.ir.relations import (
     PlaceValue,
     Rename,
     RowSet,
+    Sampled,
     Scan,
     SemiJoin,
     SetOperator,
@@ -101,6 +103,7 @@ NODES: dict[str, tuple[Callable[[], RowSet], str]] = {
     "rename": (lambda: Rename(t(), (("x", "a"), ("u", 'b"'))), '(SELECT "x" AS "a", "u" AS "b""" FROM "t")'),
     "each row": (lambda: EachRow(p(), "r"), '(SELECT *, row_number() OVER () AS "r" FROM "p""")'),
     "filter": (lambda: Filter(t(), tree("x > 1")), '(SELECT * FROM "t" WHERE "x" > 1)'),
+    "sampled": (lambda: Sampled(t(), Fraction(1, 10)), '"t"'),
     "a condition that could fail": (
         lambda: Filter(t(), tree("s::INT = 1 OR x > 1")),
         '(SELECT * FROM "t" WHERE TRY(TRY_CAST("s" AS INT) = 1) OR "x" > 1)',
@@ -273,7 +276,8 @@ def test_a_relation_has_the_columns_that_it_says() -> None:
             assert set(known) <= {(c.name, c.type) for c in found}
         if isinstance(node, Typed):
             assert all(c.type != UNKNOWN for c in node.columns)
-    assert set(met) == KINDS - {EachRow}  # no table of the corpus has rows that are units
+    # No table of the corpus has rows that are units, and samples are no part of a block's rows.
+    assert set(met) == KINDS - {EachRow, Sampled}
 
 
 # -- writing --------------------------------------------------------------------------------------

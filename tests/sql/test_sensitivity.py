@@ -150,6 +150,8 @@ CONDITIONS = (
     "s IS TRUE OR a = 1",
     "CASE WHEN a < 3 OR CAST(s AS INT) > 3 THEN TRUE ELSE FALSE END",
     "coalesce(a > 2 AND CAST(s AS INT) > 2, TRUE)",
+    "random() < 0.5",
+    "a > 0 AND rand() >= 0.4",
 )
 SCORES = (
     "count(DISTINCT u)",

@@ -53,6 +53,7 @@ from dpsql.ir.relations import (
     PlaceValue,
     Rename,
     RowSet,
+    Sampled,
     Scan,
     SemiJoin,
     SetOperator,
@@ -146,7 +147,10 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
         TopK: worded("top", "measure: by measure, limit", left_out="unseen"),
         # Its columns are among those of the rows; what else is declared is none of the question's.
         Source: worded(
-            "source", "rows, edition", optional="edition", left_out="table, declared, bounds, given"
+            "source",
+            "rows, edition, share",
+            optional="edition, share",
+            left_out="table, declared, bounds, given",
         ),
         Measure: worded(
             "measure",
@@ -172,6 +176,7 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
         Rename: worded("rename", "source, names"),
         EachRow: worded("each row", "source, name"),
         Filter: worded("filter", "source, condition"),
+        Sampled: worded("sampled", "source, share"),
         Computed: worded("computed", "name, expression: of"),
         Extend: worded("extend", "source, computed"),
         Typed: worded("typed", "source, types"),

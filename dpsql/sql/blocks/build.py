@@ -18,6 +18,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, BoundsFound, Key, Source, TopK
+from dpsql.ir.relations import unsampled
 from dpsql.policy.model import ColumnPolicy
 from dpsql.policy.parameters import Automatic, Parameters
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
@@ -31,6 +32,7 @@ from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
+from dpsql.sql.lineage.samples import sample_share
 from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.options import AskedOptions
 from dpsql.syntax.other_words import INSTEAD
@@ -101,6 +103,7 @@ class _BlockBuilder:
 
     def build(self) -> Block:
         self._refuse_repeated_units()
+        share = sample_share(self.relation, self.select, self.names)
         self._check_clauses()
         expand_columns(self.select, self.relation, self.names)
         self._resolve_columns()
@@ -121,11 +124,12 @@ class _BlockBuilder:
             name=self.name,
             table=self.relation.names,
             source=Source(
-                self.relation.rows,
+                unsampled(self.relation.rows),
                 self.table,
                 tuple(self._declared_keys()),
                 bounds=tuple(self._bounds()),
                 given=self.relation.given,
+                share=share,
             ),
             unit_name=self.relation.unit_name or "",
             unit_column=self.unit_column,

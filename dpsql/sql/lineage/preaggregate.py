@@ -65,7 +65,9 @@ _FUNCTIONS: Final[Mapping[type[exp.Expr], UnitFunction]] = {
     exp.Max: UnitFunction.LARGEST,
     exp.AnyValue: UnitFunction.LEAST,  # one that the rows of the unit decide
 }
-_ALLOWED = frozenset({"expressions", "from_", "joins", "where", "with_", "group", "having"})
+_ALLOWED = frozenset(
+    {"expressions", "from_", "joins", "where", "with_", "group", "having", "sample"}
+)
 
 
 def keys_with_unit(

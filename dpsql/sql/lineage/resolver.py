@@ -53,6 +53,7 @@ from dpsql.sql.lineage.operators import Bind, Operators
 from dpsql.sql.lineage.pivots import PivotedRows, place_pivot
 from dpsql.sql.lineage.preaggregate import keys_with_unit, linking_field, per_unit, with_value_of
 from dpsql.sql.lineage.relation import Identity, Relation
+from dpsql.sql.lineage.samples import sampled, share_of_sample, split_shares
 from dpsql.sql.lineage.semijoins import (
     SubqueryTest,
     TestedRows,
@@ -80,8 +81,8 @@ Made: TypeAlias = dict[tuple[exp.Expr, bool], exp.Expr]
 
 _WITH = NodeArguments("expressions recursive")
 _CTE = NodeArguments("this alias materialized?")
-_ROW_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
-_SOURCE_PARTS = frozenset({"this", "alias", "db", "joins"})
+_ROW_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct", "sample"})
+_SOURCE_PARTS = frozenset({"this", "alias", "db", "joins", "sample"})
 
 
 class Lineage:
@@ -154,6 +155,8 @@ class Lineage:
         They leave the SELECT, so that this is done once. Raises as :meth:`of_from`.
         """
         made: Made = {}
+        relation = self._sampled_by(select, relation)
+        select.set("sample", None)
         where = select.args.get("where")
         if where is not None:
             relation, rest = self._semi_joined(relation, where, scope, made)
@@ -339,10 +342,11 @@ class Lineage:
             extra -= {"expressions"}
         if extra:
             raise self.names.refuse(
-                "a table is named plainly here: no sample, pivot or limit",
+                "a table is named plainly here: no version, pivot or limit",
                 "table_form_not_allowed",
                 source,
             )
+        found = self._sampled_by(source, found)
         if source.alias_or_name:
             found = self._named_as(source, found)
         return self.operators.fresh(found) if unique else found
@@ -490,6 +494,7 @@ class Lineage:
         return found
 
     def _of_select(self, select: exp.Select, source: Relation, scope: Scope) -> Relation | None:
+        source = self._sampled_by(select, source)
         if select.args.get("group"):
             return self._per_unit(select, source, scope)
         if _has_aggregates(select):
@@ -548,6 +553,15 @@ class Lineage:
         source = self._filtered(source, select.args.get("where"), scope, {})
         return per_unit(self.names, self.operators, select, source, keys)
 
+    # -- samples ------------------------------------------------------------------------------
+
+    def _sampled_by(self, node: exp.Expr, rows: Relation) -> Relation:
+        """Mark the rows of a source, or of a whole FROM, as the sample that stands behind it."""
+        sample = node.args.get("sample")
+        if sample is None:
+            return rows
+        return sampled(rows, share_of_sample(sample, rows, self.names))
+
     # -- conditions ---------------------------------------------------------------------------
 
     def _filtered(
@@ -562,7 +576,17 @@ class Lineage:
     def _semi_joined(
         self, source: Relation, where: exp.Where, scope: Scope, made: Made
     ) -> tuple[Relation, exp.Where | None]:
-        """Keep the rows that pass subqueries of a WHERE clause; return the rest of the clause."""
+        """Keep the rows that pass subqueries of a WHERE clause; return the rest of the clause.
+
+        So that units are taken at random, if it says so: that is no test of a row.
+        """
+        shares, parts = split_shares(where.this) if source.private else ([], [])
+        if shares:
+            for share in shares:
+                source = sampled(source, share)
+            if not parts:
+                return source, None
+            where = exp.Where(this=exp.and_(*parts))
         rest, tests = split_tests(where.this)
         source = self._tested(source, tests, scope)
         if not rest:

@@ -40,6 +40,7 @@ from dpsql.ir.relations import (
     PlaceValue,
     Rename,
     RowSet,
+    Sampled,
     Scan,
     SemiJoin,
     SetOperator,
@@ -118,7 +119,7 @@ class FromClauses:
                 return self._dialect.table(node.table)
             case NumberedRows():
                 return self._dialect.numbers(node.count, _NUMBERS, quoted(node.name))
-            case Typed():
+            case Typed() | Sampled():  # which units are taken, the block says
                 return self._of(node.source)
             case OneSpelling():
                 return self._one_spelling(node)
@@ -174,7 +175,7 @@ class FromClauses:
     def _right(self, node: RowSet) -> Sql:
         """Write the right side of a join: a join in brackets, as Spark needs it."""
         text = self._of(node)
-        while isinstance(node, Typed | OneSpelling) and self._of(node.source) is text:
+        while isinstance(node, Typed | Sampled | OneSpelling) and self._of(node.source) is text:
             node = node.source
         is_join = isinstance(node, Join | LinkJoin | SemiJoin)
         return sql("({})", text) if is_join else text

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
 from dpsql.core.schema import Table
-from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import VARCHAR
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Key
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.relations.from_clause import from_clause
 
+_DRAWN: Final = 2**32  # numbers that the bits of a salted hash may be
 _RANKS: Final = (sql("dense_rank()"), sql("row_number()"), sql("rank()"))
 
 
@@ -83,6 +86,8 @@ class PrivateRows:
         unit = quoted(block.unit_column)
         columns = join(", ", [sql("{} AS {}", unit, self.unit), *keys, *extra])
         conditions = [sql("{} IS NOT NULL", unit)]
+        if block.source.share is not None:
+            conditions.append(self._in_sample(unit, block.source.share))
         if block.condition is not None:
             condition = total_condition_sql(block.condition, self.table, self.dialect)
             conditions.append(sql("({})", condition))
@@ -94,6 +99,17 @@ class PrivateRows:
         return (
             sql("SELECT * FROM {} WHERE {}", self.dialect.derived(rows), outside) if keys else rows
         )
+
+    def _in_sample(self, unit: Sql, share: Fraction) -> Sql:
+        """Write the condition that a unit is in the sample: each with probability ``share``.
+
+        It is a salted hash of the unit alone, beside a text that no key has, so that it depends
+        neither on other units nor on which groups of its own the unit keeps. Checked by
+        ``tests/sql/test_samples.py``.
+        """
+        apart = self.dialect.cast(literal(f"{INTERNAL_PREFIX}sample"), VARCHAR)
+        drawn = self.dialect.salted_bits(self.salt, [unit, apart])
+        return sql("{} < {}", drawn, self.dialect.integer(int(share * _DRAWN)))
 
     def capped(self, rows: Sql) -> Sql:
         """Write a FROM clause that keeps each unit's first keys in the order of a salted hash.
