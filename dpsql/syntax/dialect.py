@@ -44,9 +44,12 @@ class PrivacyOption(exp.Expression):
 
 
 class PrivacyOptions(exp.Hint):
-    """The whole clause; without OPTIONS it holds none."""
+    """The whole clause; without OPTIONS it holds none.
 
-    arg_types = {"expressions": False}  # noqa: RUF012
+    ``threshold`` is True of ``WITH AGGREGATION_THRESHOLD``, which has options of its own.
+    """
+
+    arg_types = {"expressions": False, "threshold": False}  # noqa: RUF012
 
 
 class BoundedAggregate(exp.Expression):
@@ -208,15 +211,17 @@ class PrivateDuckDB(DuckDB):
 
         def _parse_hint(self) -> exp.Hint | None:
             start = self._curr
+            threshold = bool(self._match_text_seq("WITH", "AGGREGATION_THRESHOLD"))
             if start is None or not (
-                self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY")
+                threshold
+                or self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY")
                 or self._match_text_seq("WITH", "ANONYMIZATION")
             ):
                 return super()._parse_hint()
             options = []
             if self._match_text_seq("OPTIONS") and not self._match_text_seq("(", ")"):
                 options = self._parse_wrapped_csv(self._parse_privacy_option)
-            clause = PrivacyOptions(expressions=options)
+            clause = PrivacyOptions(expressions=options, threshold=threshold)
             clause.meta.update(start=start.start, end=self._prev.end)
             return clause
 

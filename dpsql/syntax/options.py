@@ -35,6 +35,9 @@ _ALSO: Final = {
     "kappa": "max_groups_contributed",
 }
 """GoogleSQL's names of our parameters."""
+_THRESHOLD: Final = "threshold"
+_OF_THRESHOLD: Final = (_THRESHOLD, _UNIT_COLUMN)
+"""The options of WITH AGGREGATION_THRESHOLD, whose answers have no noise in BigQuery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ def take_options(
     if not isinstance(clause, PrivacyOptions):
         return AskedOptions(outer, None, table_defaults=defaults)
     clause.pop()
+    _check_threshold(clause, text)
     mechanism: str | None = None
     fresh = public_groups = False
     unit_column: exp.Column | None = None
@@ -102,6 +106,8 @@ def take_options(
     parameters = outer
     for option in clause.expressions:
         name = fold(option.this)
+        if clause.args.get("threshold") and name == _THRESHOLD:
+            name = "min_units_per_group"
         name = _ALSO.get(name, name)
         if name in seen:
             raise _at(f"the option {name} is given twice", "option_twice", option, text)
@@ -139,6 +145,25 @@ def take_options(
     return AskedOptions(parameters, mechanism, fresh, given, left, public_groups, unit_column)
 
 
+def _check_threshold(clause: PrivacyOptions, text: str) -> None:
+    """Refuse WITH AGGREGATION_THRESHOLD without a threshold, or with options of another clause."""
+    if not clause.args.get("threshold"):
+        return
+    given = {fold(option.this): option for option in clause.expressions}
+    other = next((option for name, option in given.items() if name not in _OF_THRESHOLD), None)
+    if other is None and _THRESHOLD in given:
+        return
+    raise QueryRefused(
+        "WITH AGGREGATION_THRESHOLD needs the option threshold"
+        if other is None
+        else f"{str(other.this)[:60]} is no option of WITH AGGREGATION_THRESHOLD",
+        code="bad_option",
+        place=place_of(text, other or clause),
+        hint="Write OPTIONS (threshold = 50): how many units a group has at least. All other "
+        "options are those of WITH DIFFERENTIAL_PRIVACY, which has min_privacy_units_per_group.",
+    )
+
+
 def sets_parameters(text: str) -> bool:
     """Tell whether a query states anything in OPTIONS, or an error that an aggregate may have.
 
@@ -157,8 +182,10 @@ def refuse_options(select: exp.Select, text: str) -> None:
     """Refuse the clause on a SELECT that reads no private table. Raises ``QueryRefused``."""
     clause = select.args.get("hint")
     if isinstance(clause, PrivacyOptions):
+        threshold = clause.args.get("threshold")
+        word = "WITH AGGREGATION_THRESHOLD" if threshold else "WITH DIFFERENTIAL_PRIVACY"
         raise QueryRefused(
-            "WITH DIFFERENTIAL_PRIVACY belongs to a SELECT that reads a private table",
+            f"{word} belongs to a SELECT that reads a private table",
             code="options_not_private",
             place=place_of(text, clause),
             hint="Move it to the SELECT that aggregates the private table.",

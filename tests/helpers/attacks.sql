@@ -255,6 +255,11 @@ aggregate_not_supported: select count(*, epsilon => 100) from visits
 bad_option: select with differential_privacy options (privacy_unit_column = k) count(*) from visits
 syntax_error: select with differential_privacy options (privacy_unit_column = visits.uid + 1) count(*) from visits
 bad_option: select with anonymization options (privacy_unit_column = name) count(*) from visits
+answers: select with aggregation_threshold options (threshold = 10, privacy_unit_column = uid) k, count(*) from visits group by k
+bad_option: select with aggregation_threshold options (threshold = 10, privacy_unit_column = k) k, count(*) from visits group by k
+bad_option: select with aggregation_threshold options (threshold = 10, epsilon = 100) k, count(*) from visits group by k
+bad_option: select with aggregation_threshold count(*) from visits
+parameter_out_of_range: select with aggregation_threshold options (threshold = 0) k, count(*) from visits group by k
 expression_not_allowed: select anon_avg(n) from visits
 answers: select anon_avg(n clamped between 0 and 3) from visits
 answers: select k, avg(x / n, contribution_bounds_per_group => (-1e15, 1e15)) from visits group by k

@@ -27,6 +27,9 @@ SAME = [
      "SELECT COUNT(*) FROM visits"),
     (f"{DP} (min_privacy_units_per_group = 9) s, COUNT(DISTINCT uid) FROM visits GROUP BY s",
      f"{DP} (min_units_per_group = 9) s, COUNT(DISTINCT uid) FROM visits GROUP BY s"),
+    ("SELECT WITH AGGREGATION_THRESHOLD OPTIONS (threshold = 11, privacy_unit_column = uid) s, "
+     "COUNT(*) FROM visits GROUP BY s",
+     f"{DP} (min_units_per_group = 11) s, COUNT(*) FROM visits GROUP BY s"),
     (f"{DP} (group_selection_strategy = LAPLACE_THRESHOLD) k, SUM(n) FROM visits GROUP BY k",
      "SELECT k, SUM(n) FROM visits GROUP BY k"),
     ("SELECT WITH ANONYMIZATION OPTIONS (epsilon = 2, kappa = 3) k, ANON_COUNT(*), "
@@ -75,6 +78,22 @@ def test_the_words_of_googlesql_ask_the_same_question(
          "parameter_out_of_range", ""),
         (f"{DP} (min_privacy_units_per_group = 3, min_units_per_group = 2) COUNT(*) FROM visits",
          "option_twice", ""),
+        ("SELECT WITH AGGREGATION_THRESHOLD COUNT(*) FROM visits", "bad_option", "threshold = 50"),
+        ("SELECT WITH AGGREGATION_THRESHOLD OPTIONS (privacy_unit_column = uid) COUNT(*) "
+         "FROM visits", "bad_option", "threshold = 50"),
+        ("SELECT WITH AGGREGATION_THRESHOLD OPTIONS (threshold = 9, epsilon = 1) COUNT(*) "
+         "FROM visits", "bad_option", "DIFFERENTIAL_PRIVACY"),
+        ("SELECT WITH AGGREGATION_THRESHOLD OPTIONS (threshold = 9, mechanism = 'x') COUNT(*) "
+         "FROM visits", "bad_option", "DIFFERENTIAL_PRIVACY"),
+        ("SELECT WITH AGGREGATION_THRESHOLD OPTIONS (threshold = 0) COUNT(*) FROM visits",
+         "parameter_out_of_range", ""),
+        ("SELECT WITH AGGREGATION_THRESHOLD OPTIONS (threshold = 9, threshold = 3) COUNT(*) "
+         "FROM visits", "option_twice", ""),
+        ("SELECT WITH AGGREGATION_THRESHOLD OPTIONS (threshold = 9, privacy_unit_column = k) "
+         "COUNT(*) FROM visits", "bad_option", "Uid"),
+        ("SELECT WITH AGGREGATION_THRESHOLD OPTIONS (threshold = 9) k FROM (SELECT k, COUNT(*) "
+         "FROM visits GROUP BY k)", "options_not_private", ""),
+        (f"{DP} (threshold = 9) COUNT(*) FROM visits", "unknown_parameter", ""),
         (f"{DP} (group_selection_strategy = OTHER) k, COUNT(*) FROM visits GROUP BY k",
          "bad_option", ""),
         ('SELECT COUNT(*, report_format => "PROTO") FROM visits', "aggregate_not_supported",
