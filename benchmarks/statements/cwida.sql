@@ -127,8 +127,11 @@ SELECT date_trunc('month', l_shipdate) AS m, SUM(l_extendedprice) FROM lineitem 
 -- answerable
 SELECT o1.o_orderpriority, COUNT(*) FROM orders o1 JOIN orders o2 ON o1.o_custkey = o2.o_custkey WHERE o1.o_orderdate < o2.o_orderdate GROUP BY 1;
 
--- answerable
+-- refused: invalid
 SELECT COUNT(*) FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY o_custkey ORDER BY o_orderdate) = 1;
+
+-- answerable
+SELECT COUNT(*) FROM (SELECT o_orderkey FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY o_custkey ORDER BY o_orderdate) = 1);
 
 -- answerable
 SELECT AVG(r) FROM (SELECT o_totalprice - LAG(o_totalprice) OVER (PARTITION BY o_custkey ORDER BY o_orderdate) AS r FROM orders);
