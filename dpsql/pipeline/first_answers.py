@@ -21,7 +21,11 @@ from dpsql.core.sql_types import INTEGER_BITS, SqlType
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
 from dpsql.results.rows import Row
-from dpsql.sql.expressions.first_answers import GroupKeys, query_numbered
+from dpsql.sql.expressions.first_answers import (
+    GroupKeys,
+    query_numbered,
+    write_series_as_rows,
+)
 from dpsql.sql.lineage.correlated import asked_by_group, is_count
 from dpsql.syntax.placeholders import literal_node
 from dpsql.syntax.probes import drop_unused_ctes
@@ -156,6 +160,7 @@ def part_of(tree: exp.Query, number: int, keys: GroupKeys = ()) -> exp.Query:
     assert query is not None, "it was numbered before"
     part = query.unnest().copy()
     assert isinstance(part, exp.Query)
+    write_series_as_rows(part)
     if keys:
         assert isinstance(part, exp.Select)
         part, _ = asked_by_group(part, keys)

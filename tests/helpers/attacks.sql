@@ -295,6 +295,9 @@ answers: select count(*) from visits left join shops on shops.k = visits.k
 answers: select count(*) from visits, range(3)
 answers: select g.d, count(v.k) from generate_series(date '2024-01-01', date '2024-01-03', interval 1 day) g(d) left join visits v on v.d = g.d group by g.d
 answers: select count(*) from visits, unnest(range(3)) t(a) where a = k
+answers: with g as (select generate_series(1, 3) as m) select m, count(v.k) from g left join visits v on k = m group by m
+query_too_large: select count(*) from visits where k in (select generate_series(1, 100000000))
+join_not_supported: select count(*) from visits, (select range(1, 3) as r)
 answers: with recursive r as (select 1 as i union all select i + 1 from r where i < 4) select r.i, count(v.k) from r left join visits v on v.k = r.i group by r.i
 set_operation_mixed: with recursive r as (select k as i from visits union all select i + 1 from r where i < 4) select r.i, count(*) from r join visits v on v.k = r.i group by r.i
 query_too_large: select count(*) from visits v join generate_series(date '0001-01-01', date '9999-01-01', interval 1 day) g(d) on v.d = g.d

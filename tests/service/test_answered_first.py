@@ -59,6 +59,19 @@ PUBLIC = [
 ]
 
 
+# PostgreSQL's rows of a SELECT without a FROM, and what DuckDB writes for them.
+SERIES = {
+    "WITH g AS (SELECT generate_series(DATE '2024-01-01', DATE '2024-02-01', INTERVAL '1 week') AS m) SELECT m, COUNT(v.k) FROM g LEFT JOIN visits v ON v.d >= m GROUP BY m ORDER BY m": "SELECT m, COUNT(v.k) FROM generate_series(DATE '2024-01-01', DATE '2024-02-01', INTERVAL '1 week') g(m) LEFT JOIN visits v ON v.d >= m GROUP BY m ORDER BY m",
+    "SELECT m, COUNT(v.k) FROM (SELECT generate_series('2024-01-01'::date, '2024-02-01'::date, '1 week'::interval)::date) t(m) LEFT JOIN visits v ON v.d >= m GROUP BY m ORDER BY m": "SELECT m, COUNT(v.k) FROM (SELECT unnest(generate_series(DATE '2024-01-01', DATE '2024-02-01', INTERVAL '1 week'))::DATE AS m) LEFT JOIN visits v ON v.d >= m GROUP BY m ORDER BY m",
+    "WITH g AS (SELECT generate_series(1, 3)) SELECT generate_series, COUNT(*) FROM g JOIN visits ON k = generate_series GROUP BY ALL ORDER BY ALL": "SELECT g, COUNT(*) FROM generate_series(1, 3) t(g) JOIN visits ON k = g GROUP BY ALL ORDER BY ALL",
+    "SELECT COUNT(*) FROM visits WHERE k IN (SELECT generate_series(1, 3))": "SELECT COUNT(*) FROM visits WHERE k IN (1, 2, 3)",
+    "SELECT COUNT(*) FROM visits WHERE k IN (SELECT generate_series(1, 9) AS g ORDER BY g DESC LIMIT 4)": "SELECT COUNT(*) FROM visits WHERE k IN (6, 7, 8, 9)",
+    "SELECT COUNT(*) FROM visits WHERE k = (SELECT len(generate_series(1, 3)))": "SELECT COUNT(*) FROM visits WHERE k = 3",
+    "SELECT m[2], n FROM (SELECT generate_series(1, 4) AS m), (SELECT COUNT(*) AS n FROM visits)": "SELECT 2, COUNT(*) FROM visits",
+    "SELECT COUNT(*) FROM visits WHERE s <> (SELECT generate_series(1, 4)::VARCHAR)": "SELECT COUNT(*) FROM visits WHERE s <> '[1, 2, 3, 4]'",
+}
+
+
 def plain(sql: str) -> list[tuple[object, ...]]:
     with duckdb.connect(":memory:") as engine:
         for statement in (*TABLES.values(), *FILL):
@@ -80,6 +93,14 @@ def test_without_noise_the_answer_is_that_of_duckdb(
         again = con.sql(sql)
         assert again.fetchall() == answer.fetchall()
         assert again.cost.settled.rho == 0
+
+
+@pytest.mark.parametrize("sql", SERIES)
+def test_a_series_beside_private_rows_is_rows_and_a_list_elsewhere(
+    sql: str, tmp_path: Path, no_noise: None
+) -> None:
+    with connect(tmp_path, max_groups_contributed=100, max_rows_contributed=100) as con:
+        assert con.sql(sql).fetchall() == plain(SERIES[sql])
 
 
 def float_or_self(value: object) -> object:

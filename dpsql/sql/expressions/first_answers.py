@@ -17,8 +17,16 @@ from sqlglot import exp
 
 from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
+from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.text import put
 
 _NUMBER: Final = "number of the subquery"
+_SERIES: Final = NodeArguments("expressions with_ where order limit offset distinct")
+_NO_LISTS: Final = frozenset(
+    exp.DType[name]
+    for name in ("BIGINT", "DATE", "INT", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ")
+)
+"""Types that no list has a cast to."""
 
 
 GroupKeys: TypeAlias = tuple[tuple[int, str], ...]
@@ -109,6 +117,26 @@ def _is_computed(source: exp.Expr) -> bool:
         return False
     ends = source.this.iter_expressions()
     return not all(isinstance(end, exp.Literal | exp.Neg) for end in ends)
+
+
+def write_series_as_rows(query: exp.Query) -> None:
+    """Make rows of ``SELECT generate_series(…)`` without a FROM; ``query`` is changed.
+
+    PostgreSQL has rows there, and DuckDB a list: no list stands beside private rows, so that
+    a subquery that is answered first can mean nothing else. Nor can a cast of one to a moment or
+    a whole number.
+    """
+    if not isinstance(query, exp.Select) or not _SERIES.hold(query):
+        return
+    for item in query.expressions:
+        series = item.unalias()
+        while type(series) is exp.Cast and series.to.this in _NO_LISTS:
+            series = series.this.unnest()
+        if isinstance(series, exp.GenerateSeries) and not series.args.get("is_end_exclusive"):
+            put(series, exp.Explode(this=series.copy()))
+    for item in list(query.expressions):
+        if not isinstance(item, exp.Alias) and item.find(exp.Explode) is not None:
+            put(item, exp.alias_(item.copy(), "generate_series", copy=False))
 
 
 def number_queries(tree: exp.Query) -> None:
