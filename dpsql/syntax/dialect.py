@@ -231,13 +231,17 @@ class PrivateDuckDB(DuckDB):
             top: bool = False,
             skip_limit_token: bool = False,
         ) -> exp.Expr | None:
-            # TOP is a word only before a number: it may be the name of a column as well.
-            number = self._next
-            if not top or number is None or number.token_type != TokenType.NUMBER:
+            # TOP is a word only before a number, or one in brackets: it may be the name of
+            # a column as well, and is none of a function.
+            ahead = self._tokens[self._index + 1 : self._index + 4]
+            kinds = [token.token_type for token in ahead]
+            bracketed = kinds == [TokenType.L_PAREN, TokenType.NUMBER, TokenType.R_PAREN]
+            if not top or not (bracketed or kinds[:1] == [TokenType.NUMBER]):
                 return super()._parse_limit(this, top, skip_limit_token)
             if not self._match_text_seq("TOP"):
                 return None
-            limit = exp.Limit(expression=self._parse_number())
+            number = self._parse_wrapped(self._parse_number) if bracketed else self._parse_number()
+            limit = exp.Limit(expression=number)
             if self._match_texts(("PERCENT", "WITH")):
                 self.raise_error("Expected a number of rows alone")
             limit.meta["top"] = True

@@ -23,6 +23,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
+from dpsql.syntax.bracketed_names import with_bracketed_names
 from dpsql.syntax.dialect import PrivateDuckDB
 from dpsql.syntax.other_words import settle_quantified, settle_quantile_lists
 
@@ -414,7 +415,7 @@ def _parse_all(text: str) -> list[exp.Expr | None]:
         words = sum(token.token_type not in _PLAIN_TOKENS for token in tokens)
         if len(tokens) > MAX_TOKENS or words > MAX_WORDS or _pivoted(tokens) > MAX_SIDE_BY_SIDE:
             raise too_large()
-        return [_placed(tree) for tree in _DIALECT.parser().parse(tokens, text)]
+        return [_placed(tree) for tree in _trees(tokens, text)]
     except ParseError as error:
         raise _syntax_error(text, error) from None
     except TokenError:
@@ -425,6 +426,20 @@ def _parse_all(text: str) -> list[exp.Expr | None]:
         ) from None
     except RecursionError:
         raise _too_deep() from None
+
+
+def _trees(tokens: Sequence[Token], text: str) -> list[exp.Expr | None]:
+    """Parse tokens; brackets are names where they cannot be lists. Raises ``ParseError``."""
+    try:
+        return _DIALECT.parser().parse(list(tokens), text)
+    except ParseError as error:
+        renamed = with_bracketed_names(tokens, text)
+        if renamed is None:
+            raise
+        try:
+            return _DIALECT.parser().parse(renamed, text)
+        except ParseError:
+            raise error from None
 
 
 class _Positions(dict[str, Any]):

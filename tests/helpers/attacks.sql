@@ -29,6 +29,12 @@ answers: with a as (select * from visits) select count(*) from a
 answers: with a as (select k from visits), visits as (select 1 k) select count(*) from a
 answers: with visits as (select * from visits) select count(*) from visits
 answers: with a as (with visits as (select 1 as q) select * from visits) select a.q, b.n from a, (select count(*) n from visits) b
+answers: select [v].[k], count(*) as [n] from [visits] as [v] group by [v].[k]
+unknown_table: select count(*) from [secret]
+unknown_table: select count(*) from [main visits]
+reserved_name: select count(*) as [__dpsql_a0] from [visits]
+raw_rows: select top (3) [uid] from [visits]
+syntax_error: select count(*) from [visits where k = 1]]
 answers: with "Visits" as (select 1 as k) select count(*) from VISITS, (select count(*) from mails)
 answers: with shops as (select 1 as k) select shops.k, n from shops, (select count(*) n from visits)
 unknown_table: select count(*) from vis\u200bits
@@ -296,7 +302,7 @@ answers: select count(*) from visits, range(3)
 answers: select g.d, count(v.k) from generate_series(date '2024-01-01', date '2024-01-03', interval 1 day) g(d) left join visits v on v.d = g.d group by g.d
 answers: select count(*) from visits, unnest(range(3)) t(a) where a = k
 answers: with g as (select generate_series(1, 3) as m) select m, count(v.k) from g left join visits v on k = m group by m
-query_too_large: select count(*) from visits where k in (select generate_series(1, 100000000))
+query_too_large: select count(*) from visits where k in (select generate_series(1, 10000))
 join_not_supported: select count(*) from visits, (select range(1, 3) as r)
 answers: with recursive r as (select 1 as i union all select i + 1 from r where i < 4) select r.i, count(v.k) from r left join visits v on v.k = r.i group by r.i
 set_operation_mixed: with recursive r as (select k as i from visits union all select i + 1 from r where i < 4) select r.i, count(*) from r join visits v on v.k = r.i group by r.i
