@@ -415,6 +415,26 @@ class EngineSuite:
             contribution_bounding=bounding,
         )
 
+    @pytest.mark.parametrize("key", ["", "a, "])
+    def test_a_sample_has_units_as_a_whole(self, key: str, world: EngineWorld) -> None:
+        group = " GROUP BY a" if key else ""
+        found = planned(
+            f"SELECT {key}count(*), count(DISTINCT u) FROM r WHERE random() < 0.25{group}",
+            sensitivity.SCHEMA,
+            sensitivity.RULES,
+            max_rows_contributed=3,
+        )
+        rows = [(unit, 1, 0.0, "1", "p", 5, 4, 3.5) for unit in range(600) for _ in range(3)]
+        block = prepared(found.plans[0], schema_for(one_table(rows)))
+        kept = []
+        with world.engine(one_table(rows)).run() as run:
+            for salt in (7, 2**61 + 12345, 2**61 + 12346):
+                (counts,) = statement_groups(run, block, world.dialect, salt).values()
+                assert counts[0] == 3 * counts[1]
+                kept.append(counts[1])
+        assert all(100 < each < 200 for each in kept)
+        assert len(set(kept)) > 1
+
     @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
     def test_the_cap_favours_no_group(self, salt: int, world: EngineWorld) -> None:
         assert self.fairness(world, world.dialect, salt) > 1e-9
