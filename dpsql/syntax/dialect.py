@@ -15,7 +15,7 @@ the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar, cast
 
@@ -248,20 +248,39 @@ class PrivateDuckDB(DuckDB):
             return limit
 
         def _parse_table_sample(self, as_modifier: bool = False) -> exp.TableSample | None:
-            first = self._index
+            first, sampling = self._index, self._samples_here()
+            if sampling and self._curr is not None:
+                word = self._curr
+                self._curr = self._tokens[first] = Token(
+                    TokenType.TABLE_SAMPLE, word.text, word.line, word.col, word.start, word.end
+                )
             found = super()._parse_table_sample(as_modifier)
             if found is None:
                 return None
             read = self._tokens[first : self._index]
             found.meta.update(start=read[0].start, end=read[-1].end)
-            # ``BERNOULLI (10)`` is a share, as in PostgreSQL: no number of rows goes with it.
+            # ``BERNOULLI (10)`` is a share, as in PostgreSQL: no number of rows goes with it. So is
+            # Snowflake's ``SAMPLE (10)``.
             size, method = found.args.get("size"), found.args.get("method")
             rows = any(token.token_type in (TokenType.ROW, TokenType.ROWS) for token in read)
-            word = "" if method is None else str(method.name).upper()
-            if size is not None and not rows and word in _SHARES_ALONE:
+            way = "" if method is None else str(method.name).upper()
+            if size is not None and not rows and (sampling or way in _SHARES_ALONE):
                 found.set("percent", size)
                 found.set("size", None)
+                found.set("method", exp.var("BERNOULLI") if sampling else method)
             return found
+
+        def _samples_here(self) -> bool:
+            """Tell whether ``SAMPLE (10`` follows: a number is no column that an alias names."""
+            ahead = self._tokens[self._index : self._index + 3]
+            kinds = [token.token_type for token in ahead[1:]]
+            number = kinds == [TokenType.L_PAREN, TokenType.NUMBER]
+            return number and ahead[0].text.upper() == "SAMPLE"
+
+        def _parse_table_alias(
+            self, alias_tokens: Collection[TokenType] | None = None
+        ) -> exp.TableAlias | None:
+            return None if self._samples_here() else super()._parse_table_alias(alias_tokens)
 
         def _parse_select_query(
             self,
