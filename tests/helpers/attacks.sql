@@ -181,7 +181,27 @@ answers: select bool_or(x > 3) from (select k, count(*) as x from visits group b
 aggregate_not_supported: select bool_and(s) from visits
 no_noise_known: select dp_interval_low(bool_or(flag)) from visits
 aggregate_not_supported: select max(distinct x) from visits
-aggregate_not_supported: select any_value(s) from visits
+answers: select any_value(s) from visits
+answers: select k, any_value(s), mode(s) filter (where n > 3), max(n) from visits group by k having mode(c) = 'red'
+answers: select k, any_value(k + 1) from visits group by k
+answers: select k, any_value(s) ignore nulls, histogram(c), list(distinct s), string_agg(distinct s, ',' order by s desc) from visits group by k
+answers: select v.k, mode(s) from visits v join shops using (k) where size > 1 group by rollup (v.k)
+join_keeps_public: select shops.k, mode(s) from shops left join visits using (k) group by shops.k
+aggregate_not_supported: select k, any_value(uid) from visits group by k
+aggregate_not_supported: select k, mode(case when uid = 27 then s end) from visits group by k
+groups_by_unit: select uid, mode(s) from visits group by uid
+aggregate_not_supported: select k, any_value(count(*)) from visits group by k
+expression_not_allowed: select k, any_value(s having max n) from visits group by k
+expression_not_allowed: select k, any_value(distinct s) from visits group by k
+aggregate_not_supported: select k, any_value(s) over () from visits group by k
+aggregate_not_supported: select k, any_value(s) respect nulls from visits group by k
+column_not_grouped: select k, mode(s) over (partition by k) from visits group by k
+expression_not_allowed: select k, mode(s order by n) from visits group by k
+aggregate_not_supported: select k, list(distinct s order by n) from visits group by k
+no_noise_known: select k, dp_interval_low(mode(s)) from visits group by k
+groups_not_public: select with differential_privacy options (group_selection_strategy = public_groups) c, mode(s) from visits group by c
+aggregate_not_supported: select any_value(uid) from visits
+aggregate_not_supported: select any_value(s) from visits having count(*) > 3
 aggregate_not_supported: select first(s) from visits
 answers: select mode(s) from visits
 aggregate_not_supported: select mode(uid) from visits

@@ -71,6 +71,11 @@ RULES: Final[dict[str, Rule]] = {
         "lists-of-groups",
         "Lists of distinct values come in their order where none is asked for.",
     ),
+    "any value": Rule(
+        "lists-of-groups",
+        "`ANY_VALUE` is the most frequent value of the group; the engine takes what it finds "
+        "first.",
+    ),
     "distinct": Rule(
         "subqueries-ctes-set-operations",
         "`APPROX_COUNT_DISTINCT` is the count of distinct values.",
@@ -177,6 +182,7 @@ CHANGES: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
             r"\bSTRING_AGG\(DISTINCT (\w+), ('[^']*')\)", r"STRING_AGG(DISTINCT \1, \2 ORDER BY \1)"
         ),
     ),
+    ("any value", _replaced(r"\bANY_VALUE\(", "MODE(")),
     ("distinct", _replaced(rf"\bAPPROX_COUNT_DISTINCT\({_INSIDE}\)", r"COUNT(DISTINCT \1)")),
     (
         "of nothing",

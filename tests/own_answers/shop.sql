@@ -255,6 +255,13 @@ SELECT histogram(channel) FROM orders;
 SELECT COUNT(*) FROM orders WHERE channel = (SELECT mode(channel) FROM orders);
 SELECT m, COUNT(*) OVER () FROM (SELECT mode(kind) AS m FROM events WHERE kind <> 'x');
 SELECT mode(channel) FROM orders WHERE amount IS NULL AND amount > 1;
+SELECT status, COUNT(*), string_agg(DISTINCT channel, ', ' ORDER BY channel) AS all_of_them FROM orders GROUP BY status;
+SELECT status, histogram(channel) FROM orders WHERE quantity > 0 GROUP BY status HAVING COUNT(*) > 1;
+SELECT status, array_agg(DISTINCT channel ORDER BY channel DESC NULLS FIRST) FROM orders GROUP BY ROLLUP (status);
+SELECT upper(status) AS s, any_value(upper(status) || '.'), mode(status) FROM orders GROUP BY s;
+SELECT channel, any_value(channel), any_value(status) FILTER (WHERE status = 'paid') AS paid FROM orders GROUP BY channel ORDER BY paid NULLS FIRST, channel;
+SELECT u.country, mode(o.status) FILTER (WHERE o.status = 'paid') AS m FROM orders o JOIN users u USING (user_id) GROUP BY 1;
+SELECT channel, mode(o.quantity) AS m FROM (SELECT channel, 5 + quantity * 0 AS quantity, user_id FROM orders WHERE quantity > 1) o GROUP BY channel HAVING m = 5;
 
 -- Spines beside private rows
 SELECT g.d, COUNT(o.order_id) FROM orders o JOIN generate_series(DATE '2025-01-01', DATE '2025-03-05', INTERVAL 2 DAY) g(d) ON g.d = o.order_date GROUP BY g.d ORDER BY g.d;

@@ -140,6 +140,7 @@ EXAMPLES = {
     "FROM hospital GROUP BY patient_id)",
     "quantiles": "SELECT ward, MEDIAN(cost) FROM hospital GROUP BY ward",
     "lists": "SELECT list(DISTINCT ward) FROM hospital",
+    "any value": "SELECT any_value(ward) FROM hospital",
     "distinct": "SELECT APPROX_COUNT_DISTINCT(patient_id) FROM patients",
     "ties": "SELECT zip, COUNT(*) FROM hospital GROUP BY zip LIMIT 2",
     "small groups": "SELECT zip, SUM(days) AS d FROM hospital WHERE days < 1 GROUP BY zip "

@@ -557,7 +557,7 @@ def test_spreads_stay_within_what_the_bounds_allow_whatever_the_noise(kind: Aggr
         ("corr(x, i, max_error => 3)", "AVG(x * y) - AVG(x) * AVG(y)"),
         ("bool_or(x)", "COUNT_IF(x > 100, max_error => 20)"),
         ("mode(s, i)", "ORDER BY n DESC LIMIT 1"),
-        ("any_value(s)", "ORDER BY n DESC LIMIT 1"),
+        ("any_value(s) RESPECT NULLS", "ORDER BY n DESC LIMIT 1"),
         ("string_agg(s, ',')", "STRING_AGG(DISTINCT x"),
         ("arg_max(s, x)", "MAX(x)"),
         ("bit_xor(i)", "Available: COUNT"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from helpers.support import NO_NUMBER, connect
@@ -24,6 +26,12 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
         ("SELECT upper(mode(s)), sum(n) AS t FROM visits", ["upper(mode(s))", "t"], 2),
         ("SELECT list(DISTINCT s) FROM visits", ["list(DISTINCT s)"], 1),
         ("SELECT histogram(k) FROM visits", ["histogram(k)"], 1),
+        ("SELECT any_value(s) FROM visits", ["any_value(s)"], 1),
+        ("SELECT k, mode(s), sum(n) FROM visits GROUP BY k", ["k", "mode(s)", "sum(n)"], 2),
+        ("SELECT k, mode(s) AS m, any_value(s) AS a FROM visits GROUP BY k", ["k", "m", "a"], 2),
+        ("SELECT k, any_value(s) AS m FROM visits GROUP BY k ORDER BY mode(s)", ["k", "m"], 2),
+        ("SELECT k, mode(s) AS m, mode(c) AS c FROM visits GROUP BY k", ["k", "m", "c"], 3),
+        ("SELECT k, any_value(k + 1) AS a FROM visits GROUP BY k", ["k", "a"], 1),
     ],
 )
 def test_a_list_of_groups_is_named_as_it_was_written(
@@ -37,3 +45,27 @@ def test_a_list_is_the_same_question_as_its_groups(connection: dpsql.Connection)
     connection.sql("SELECT DISTINCT s FROM visits WHERE k = 3 AND n > 1")
     listed = "SELECT list(DISTINCT s) FILTER (WHERE n > 1) FROM visits WHERE k = 3"
     assert connection.sql(listed).cost.stored
+
+
+def test_groups_of_keys_look_up_the_same_question_as_their_groups(
+    connection: dpsql.Connection,
+) -> None:
+    explained = connection.explain("SELECT k, mode(s) FILTER (WHERE n > 1) FROM visits GROUP BY k")
+    groups = "SELECT k, s, count(*) FROM visits WHERE n > 1 AND NOT (s) IS NULL GROUP BY k, s"
+    (alone,) = connection.explain(groups).blocks
+    looked_up = explained.blocks[1]
+    assert looked_up.reserved == alone.reserved
+    assert _unsalted(looked_up.sql) == _unsalted(alone.sql)
+
+
+def _unsalted(sql: str | None) -> str:
+    return re.sub(r"-?\d{9,}", "salt", str(sql))
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_of_equal_counts_the_least_value_is_taken_and_none_without_rows(tmp_path: Path) -> None:
+    rows = "INSERT INTO visits SELECT i, i // 40 + 1, chr(97 + (i % 2)::INT) FROM range(80) t(i)"
+    with connect(tmp_path, rows.replace("visits", "visits (uid, k, s)")) as opened:
+        sql = "SELECT k, mode(s), mode(s) FILTER (WHERE k = 2), mode(c) FROM visits GROUP BY k"
+        found = opened.sql(sql + " ORDER BY k").fetchall()
+    assert found == [(1, "a", None, None), (2, "a", "a", None)]

@@ -179,7 +179,7 @@ def test_the_tail_keeps_no_condition_on_private_rows() -> None:
         ("SELECT count(*) FROM vists", "vists"),
         ("SELECT count(*) FROM visits WHERE nn = 1", "nn"),
         ("SELECT k, s, count(*) FROM visits GROUP BY k", "s"),
-        ("SELECT k, mode(n) FROM visits GROUP BY k", "mode(n"),
+        ("SELECT k, mode(n, s) FROM visits GROUP BY k", "mode(n"),
         ("SELECT uid, count(*) FROM visits GROUP BY uid", "uid"),
     ],
 )

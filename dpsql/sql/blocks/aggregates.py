@@ -81,11 +81,14 @@ _INSTEAD: Final[Mapping[type[exp.AggFunc], str]] = {
         "count the rows for which the condition holds: COUNT_IF(x > 100, max_error => 20).",
     ),
     **dict.fromkeys(
-        (exp.AnyValue, exp.First, exp.Last),
-        f"Group by the value, or ask for the usual one: {_LARGEST_GROUP}",
+        (exp.First, exp.Last),
+        f"Group by the value, or ask for the usual one: MODE(x), or {_LARGEST_GROUP}",
     ),
-    exp.Mode: f"MODE(x) stands in a SELECT without GROUP BY. Or ask for the largest group: "
-    f"{_LARGEST_GROUP}",
+    **dict.fromkeys(
+        (exp.AnyValue, exp.Mode),
+        "Ask for the usual value of a column that is not of one unit, as MODE(x) or MODE(x) FILTER "
+        f"(WHERE y > 3), without HAVING where there is no GROUP BY. Or: {_LARGEST_GROUP}",
+    ),
     **dict.fromkeys(
         SHAPES,
         "Write it of a number, without bounds, DISTINCT and ORDER BY, as SKEWNESS(x) FILTER "
@@ -100,7 +103,7 @@ _INSTEAD: Final[Mapping[type[exp.AggFunc], str]] = {
     **dict.fromkeys(
         (exp.ArrayAgg, exp.GroupConcat),
         "A list of values shows rows. Ask for distinct ones, LIST(DISTINCT x) or "
-        "STRING_AGG(DISTINCT x, ', '), in a SELECT without GROUP BY; or for a row for each value: "
+        "STRING_AGG(DISTINCT x, ', '), ordered by themselves; or for a row for each value: "
         "SELECT x, COUNT(*) FROM t GROUP BY x.",
     ),
 }

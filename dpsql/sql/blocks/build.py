@@ -26,6 +26,7 @@ from dpsql.sql.blocks.aggregates import AGGREGATE_NAMES, Aggregates
 from dpsql.sql.blocks.aliases import Aliases
 from dpsql.sql.blocks.columns import expand_columns
 from dpsql.sql.blocks.formulas import formula_of
+from dpsql.sql.blocks.listed import ListedGroups, by_group, listing_of
 from dpsql.sql.blocks.time_bounds import STEP_NUMBER
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.comparisons import refuse_unlike
@@ -51,6 +52,7 @@ _CLAUSES = frozenset(
 )
 _ALIKE = 0.7  # of two names: above it, one may be meant by the other
 Descend = Callable[[exp.Query], None]
+Beside = Callable[[exp.Select], None]
 
 
 def build_block(
@@ -62,19 +64,22 @@ def build_block(
     link_keys: Collection[Origin],
     asked: AskedOptions,
     descend: Descend,
+    beside: Beside,
     found: FoundBounds | None = None,
     finds: bool = False,
+    resolved: bool = False,
 ) -> Block:
     """Turn a SELECT over private rows into a block, rewriting the SELECT into its tail.
 
     ``relation`` is what its FROM clause means, ``names`` resolves columns, ``link_keys`` are those
-    by which tables are linked. ``descend`` is called for every subquery of the tail part. ``found``
-    are the bounds that were found for it, if any were asked to be; ``finds`` says that bounds of
-    values can be found. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be
+    by which tables are linked. ``descend`` is called for every subquery of the tail part,
+    ``beside`` for every SELECT over the same rows, whose names are ``resolved``. ``found`` are the
+    bounds that were found for it, if any were asked to be; ``finds`` says that bounds of values can
+    be found. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be
     answered.
     """
     return _BlockBuilder(
-        select, name, relation, names, link_keys, asked, descend, found, finds
+        select, name, relation, names, link_keys, asked, descend, beside, found, finds, resolved
     ).build()
 
 
@@ -87,8 +92,10 @@ class _BlockBuilder:
     link_keys: Collection[Origin]
     options: AskedOptions
     descend: Descend
+    beside: Beside
     found: FoundBounds | None
     finds: bool
+    resolved: bool
 
     def __post_init__(self) -> None:
         relation = self.relation
@@ -98,6 +105,7 @@ class _BlockBuilder:
         self.table = relation.table
         self.unit_column = relation.unit
         self.keys: list[Key] = []
+        self.condition: exp.Expr | None = None
         # Apart from the SELECT from here on: it is no clause of it.
         self.step_number: exp.Expr | None = self.select.args.pop(STEP_NUMBER, None)
 
@@ -105,10 +113,11 @@ class _BlockBuilder:
         self._refuse_repeated_units()
         share = sample_share(self.relation, self.select, self.names)
         self._check_clauses()
-        expand_columns(self.select, self.relation, self.names)
-        self._resolve_columns()
+        if not self.resolved:
+            expand_columns(self.select, self.relation, self.names)
+            self._resolve_columns()
         refuse_deep(self.select)
-        condition = self._condition()
+        condition = self.condition = self._condition()
         self._collect_keys()
         self._bound_rows(condition)
         top_k_order = self._top_k_candidate()
@@ -473,6 +482,10 @@ class _BlockBuilder:
         if key is not None:
             put(node, generated_column(f"{INTERNAL_PREFIX}k{key}"))
             return
+        listing = listing_of(node) if self.keys else None
+        if listing is not None and self._has_groups(listing):
+            self._list(node, listing)
+            return
         if is_aggregate(node):
             formula = formula_of(node, self.aggregates.range_of, self.aggregates.is_condition)
             if formula is not None:
@@ -485,6 +498,35 @@ class _BlockBuilder:
             raise self._ungrouped(node)
         for child in list(node.iter_expressions()):
             self._replace(child)
+
+    def _has_groups(self, listing: ListedGroups) -> bool:
+        """Tell whether the values of an aggregate can be groups: columns, and none of the unit."""
+        value = listing.value
+        told = self.relation.identity_of(value) is not Identity.NONE
+        return value.find(exp.Column) is not None and not told
+
+    def _list(self, node: exp.Expr, listing: ListedGroups) -> None:
+        """Write an aggregate over the groups of a value: by a question of its own for these."""
+        if listing.usual and listing.condition is None and self._is_fixed(listing.value):
+            value = exp.paren(listing.value.copy())  # all rows of a group agree in it
+            put(node, value)
+            self._replace(value)
+            return
+        keys = [
+            (key.expression, generated_column(f"{INTERNAL_PREFIX}k{place}"))
+            for place, key in enumerate(self.keys)
+        ]
+        written, groups = by_group(listing, keys, self.condition)
+        put(node, written)
+        self.beside(groups)
+
+    def _is_fixed(self, node: exp.Expr) -> bool:
+        """Tell whether an expression over rows is one of keys and constants."""
+        if self._key_index(node) is not None:
+            return True
+        if isinstance(node, exp.Column | exp.Query):
+            return False
+        return all(map(self._is_fixed, node.iter_expressions()))
 
     def _key_index(self, node: exp.Expr) -> int | None:
         return next((i for i, key in enumerate(self.keys) if key.expression == node), None)

@@ -1,8 +1,14 @@
-"""Aggregates that list the groups of a value, in a SELECT without keys: from released groups.
+"""Aggregates that list the groups of a value, written with released groups.
 
     SELECT mode(ward) FROM visits
     SELECT (SELECT v FROM (SELECT ward AS v FROM visits WHERE ward IS NOT NULL GROUP BY ward
                            ORDER BY COUNT(*) DESC LIMIT 1))
+
+    SELECT doctor, mode(ward) FROM visits GROUP BY doctor
+    SELECT doctor, (SELECT v FROM (SELECT doctor AS k, ward AS v, COUNT(*) AS n FROM visits
+                                   WHERE ward IS NOT NULL GROUP BY doctor, ward)
+                    WHERE k = released.doctor AND n > 0 ORDER BY n DESC, v LIMIT 1)
+    FROM (SELECT doctor FROM visits GROUP BY doctor) AS released
 
     SELECT string_agg(DISTINCT ward, ', ') FROM visits
     SELECT (SELECT string_agg(v, ', ' ORDER BY v) FROM (SELECT DISTINCT ward AS v FROM visits))
@@ -11,13 +17,15 @@
     SELECT (SELECT map_from_entries(list(row(v, n) ORDER BY v)) FROM
             (SELECT ward AS v, COUNT(*) AS n FROM visits WHERE ward IS NOT NULL GROUP BY ward))
 
-The question for the groups is a block like any other, of its sensitivity and price; lists are made
-of what was released, in order. Other aggregates beside stay a block of their own.
+ANY_VALUE(x) is the same as mode(x): each value of the group is right, and the most frequent one is
+what noise hides least. The question for the groups is a block like any other, of its sensitivity
+and price; lists are made of what was released, in order. Other aggregates beside stay a block of
+their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +33,7 @@ from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
+from dpsql.sql.expressions.call import WRAPPERS
 from dpsql.sql.expressions.legality import outside_subqueries
 from dpsql.sql.lineage.names import generated_column
 from dpsql.sql.lineage.relation import Identity, Relation
@@ -32,8 +41,10 @@ from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.text import output_name, put
 
 _HISTOGRAM: Final = "histogram"
+_USUAL: Final = (exp.Mode, exp.AnyValue)
+_AROUND: Final = (*WRAPPERS, exp.Window, exp.IgnoreNulls, exp.RespectNulls)
 _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
-    exp.Mode: NodeArguments("this"),
+    **dict.fromkeys(_USUAL, NodeArguments("this")),
     exp.ArrayAgg: NodeArguments("this"),
     exp.GroupConcat: NodeArguments("this separator"),
     exp.Anonymous: NodeArguments("this expressions"),
@@ -41,6 +52,7 @@ _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
     exp.Order: NodeArguments("this expressions"),
     exp.Ordered: NodeArguments("this desc nulls_first"),
     exp.Filter: NodeArguments("this expression"),
+    exp.IgnoreNulls: NodeArguments("this"),
     exp.Where: NodeArguments("this"),
     exp.WithinGroup: NodeArguments("this expression"),
 }
@@ -53,13 +65,18 @@ _NUMBER: Final = f"{INTERNAL_PREFIX}number"
 
 
 @dataclass(frozen=True, slots=True)
-class _Listing:
+class ListedGroups:
     """An aggregate over the groups of a ``value``, of rows for which a ``condition`` holds."""
 
     function: exp.Expr
     value: exp.Expr
     condition: exp.Expr | None
     terms: tuple[exp.Ordered, ...] = ()
+
+    @property
+    def usual(self) -> bool:
+        """True if it is the most frequent value, and no list."""
+        return isinstance(self.function, _USUAL)
 
 
 def write_listed(select: exp.Select, private: Relation) -> bool:
@@ -109,39 +126,46 @@ def _needs_rows(item: exp.Expr, made: Collection[int]) -> bool:
     return any(call.find(exp.Query) is None for call in calls)
 
 
-def _listings(select: exp.Select) -> Iterator[tuple[exp.Expr, _Listing]]:
+def _listings(select: exp.Select) -> Iterator[tuple[exp.Expr, ListedGroups]]:
     """Yield the aggregates that list groups, the outermost nodes of each."""
     for item in select.expressions:
         for node in list(outside_subqueries(item)):
-            wrapped = isinstance(node.parent, exp.Filter | exp.WithinGroup | exp.Window)
-            listing = None if wrapped else _listing(node)
+            listing = listing_of(node)
             if listing is not None:
                 yield node, listing
 
 
-def _listing(node: exp.Expr) -> _Listing | None:
+def listing_of(node: exp.Expr) -> ListedGroups | None:
     """Read an aggregate as one over groups; None for any other, and for other forms of it."""
+    if isinstance(node.parent, _AROUND):
+        return None
     condition: exp.Expr | None = None
     terms: list[exp.Expr] = []
     function = node
     if isinstance(function, exp.Filter) and _holds(function, function.expression):
         condition, function = function.expression.this, function.this
+    while isinstance(function, exp.IgnoreNulls) and _holds(function):  # as they do anyway
+        function = function.this
+        if not isinstance(function, (*_USUAL, exp.IgnoreNulls)):
+            return None
     within = isinstance(function, exp.WithinGroup)
     if within and _holds(function, function.expression):
         terms, function = function.expression.expressions, function.this
     if not _holds(function):
         return None
     value: exp.Expr | None = function.this if isinstance(function.this, exp.Expr) else None
+    if isinstance(function, exp.AnyValue):
+        return None if within or value is None else ListedGroups(function, value, condition)
     if isinstance(function, exp.Mode):
         if within == (value is not None) or len(terms) > 1 or not _holds(*terms):
             return None
         mode_of = terms[0].this if terms else value
-        return None if mode_of is None else _Listing(function, mode_of, condition)
+        return None if mode_of is None else ListedGroups(function, mode_of, condition)
     if within:
         return None
     if isinstance(function, exp.Anonymous):
         of_one = fold(function.name) == _HISTOGRAM and len(function.expressions) == 1
-        return _Listing(function, function.expressions[0], condition) if of_one else None
+        return ListedGroups(function, function.expressions[0], condition) if of_one else None
     if not isinstance(function, exp.ArrayAgg | exp.GroupConcat):
         return None
     if isinstance(value, exp.Order) and _holds(value, *value.expressions):
@@ -154,7 +178,7 @@ def _listing(node: exp.Expr) -> _Listing | None:
     if not constant or any(term.this != value for term in terms):
         return None
     ordered = tuple(term for term in terms if isinstance(term, exp.Ordered))
-    return _Listing(function, value, condition, ordered)
+    return ListedGroups(function, value, condition, ordered)
 
 
 def _holds(*nodes: exp.Expr) -> bool:
@@ -163,55 +187,109 @@ def _holds(*nodes: exp.Expr) -> bool:
     return all(known is not None and known.hold(node) for known, node in read)
 
 
-def _written(listing: _Listing, select: exp.Select) -> exp.Subquery:
+def by_group(
+    listing: ListedGroups, keys: Sequence[tuple[exp.Expr, exp.Expr]], where: exp.Expr | None
+) -> tuple[exp.Subquery, exp.Select]:
+    """Write an aggregate of each released group as a value that is looked up in another question.
+
+    Both are returned. ``keys`` are those of the rows, each with that of a released group; ``where``
+    is the condition of all rows. The question has no FROM: it is over the same rows.
+    """
+    kept = [each for each in (where, listing.condition) if each is not None]
+    if not _lists_keys(listing):
+        kept.append(_known(listing.value))
+    names = [f"{INTERNAL_PREFIX}key{place}" for place in range(len(keys))]
+    own = [key for key, _ in keys]
+    items = [*zip(own, names, strict=True), (listing.value, _VALUE)]
+    groups = exp.Select(
+        expressions=[exp.alias_(item.copy(), name, quoted=True) for item, name in items],
+        group=exp.Group(expressions=[item.copy() for item, _ in items]),
+    )
+    if kept:
+        groups.set("where", exp.Where(this=exp.and_(*(each.copy() for each in kept))))
+    if not _lists_keys(listing):
+        groups.append("expressions", _counted())
+    same: list[exp.Expr] = [
+        exp.NullSafeEQ(this=generated_column(name), expression=released.copy())
+        for name, (_, released) in zip(names, keys, strict=True)
+    ]
+    found = _over(groups, _made(listing))
+    if listing.usual:  # noise alone is no value that there is
+        number, value = generated_column(_NUMBER), generated_column(_VALUE)
+        same.append(exp.GT(this=number.copy(), expression=exp.Literal.number(0)))
+        terms = [exp.Ordered(this=number, desc=True), exp.Ordered(this=value)]
+        found.set("order", exp.Order(expressions=terms))
+        found.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+    found.set("where", exp.Where(this=exp.and_(*same)))
+    return exp.Subquery(this=found), groups
+
+
+def _written(listing: ListedGroups, select: exp.Select) -> exp.Subquery:
     """Write what stands for an aggregate, over the rows of a SELECT."""
-    function = listing.function
+    kept = [] if listing.condition is None else [listing.condition]
+    if not _lists_keys(listing):
+        kept.append(_known(listing.value))
+    groups = _rows(listing.value, kept, select)
+    if _lists_keys(listing):
+        groups.set("distinct", exp.Distinct())
+    else:
+        groups.set("group", exp.Group(expressions=[listing.value.copy()]))
+    if listing.usual:
+        most = exp.Ordered(this=exp.Count(this=exp.Star()), desc=True)
+        groups.set("order", exp.Order(expressions=[most]))
+        groups.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+    elif not _lists_keys(listing):
+        groups.append("expressions", _counted())
+    return exp.Subquery(this=_over(groups, _made(listing)))
+
+
+def _made(listing: ListedGroups) -> exp.Expr:
+    """Write what an aggregate makes of released groups."""
     value, number = generated_column(_VALUE), generated_column(_NUMBER)
+    if listing.usual:
+        return value
     order = [
         exp.Ordered(this=value.copy(), **{name: term.args.get(name) for name in _DIRECTION})
         for term in listing.terms
     ] or [exp.Ordered(this=value.copy())]
-    if isinstance(function, exp.Mode):
-        groups = _groups(listing, select, counted=False)
-        most = exp.Ordered(this=exp.Count(this=exp.Star()), desc=True)
-        groups.set("order", exp.Order(expressions=[most]))
-        groups.set("limit", exp.Limit(expression=exp.Literal.number(1)))
-        made: exp.Expr = value
-    elif isinstance(function, exp.Anonymous):
-        groups = _groups(listing, select, counted=True)
+    if not _lists_keys(listing):
         entry = exp.Anonymous(this="row", expressions=[value, number])
         entries = exp.ArrayAgg(this=exp.Order(this=entry, expressions=order))
-        made = exp.Anonymous(this="map_from_entries", expressions=[entries])
-    else:
-        groups = _rows(listing.value, listing.condition, select)
-        groups.set("distinct", exp.Distinct())
-        made = function.copy()
-        made.set("this", exp.Order(this=value, expressions=order))
+        return exp.Anonymous(this="map_from_entries", expressions=[entries])
+    made = listing.function.copy()
+    made.set("this", exp.Order(this=value, expressions=order))
+    return made
+
+
+def _lists_keys(listing: ListedGroups) -> bool:
+    """Tell whether an aggregate lists all values, NULL among them, and needs no numbers of them."""
+    return not listing.usual and not isinstance(listing.function, exp.Anonymous)
+
+
+def _over(groups: exp.Select, made: exp.Expr) -> exp.Select:
+    """Select one value from the answer to a question for groups."""
     source = exp.Subquery(this=groups, alias=exp.TableAlias(this=exp.to_identifier("listed")))
-    return exp.Subquery(this=exp.Select(expressions=[made], from_=exp.From(this=source)))
+    return exp.Select(expressions=[made], from_=exp.From(this=source))
 
 
-def _groups(listing: _Listing, select: exp.Select, *, counted: bool) -> exp.Select:
-    """Write the question for the groups of values that are not NULL."""
-    value = listing.value
-    known = exp.not_(exp.Is(this=exp.paren(value.copy()), expression=exp.Null()))
-    kept = known if listing.condition is None else exp.and_(listing.condition.copy(), known)
-    groups = _rows(value, kept, select)
-    groups.set("group", exp.Group(expressions=[value.copy()]))
-    if counted:
-        groups.append("expressions", exp.alias_(exp.Count(this=exp.Star()), _NUMBER, quoted=True))
-    return groups
+def _counted() -> exp.Expr:
+    return exp.alias_(exp.Count(this=exp.Star()), _NUMBER, quoted=True)
 
 
-def _rows(value: exp.Expr, condition: exp.Expr | None, select: exp.Select) -> exp.Select:
-    """Select a value from the rows of a SELECT for which a condition holds, too."""
+def _known(value: exp.Expr) -> exp.Expr:
+    return exp.not_(exp.Is(this=exp.paren(value.copy()), expression=exp.Null()))
+
+
+def _rows(value: exp.Expr, kept: Sequence[exp.Expr], select: exp.Select) -> exp.Select:
+    """Select a value from the rows of a SELECT for which conditions hold, too."""
     parts = {clause: select.args.get(clause) for clause in _OF_ROWS}
     made = exp.Select(expressions=[exp.alias_(value.copy(), _VALUE, quoted=True)])
     for clause, part in parts.items():
         copied = [each.copy() for each in part] if isinstance(part, list) else part and part.copy()
         made.set(clause, copied)
-    if condition is not None:
+    if kept:
         where = made.args.get("where")
-        both = condition.copy() if where is None else exp.and_(where.this, condition.copy())
+        before = [] if where is None else [where.this]
+        both = exp.and_(*before, *(each.copy() for each in kept))
         made.set("where", exp.Where(this=both))
     return made

@@ -51,7 +51,7 @@ from dpsql.sql.tail.growth_class import tail_kind
 from dpsql.sql.tail.outputs import plain_tail, trace_outputs
 from dpsql.sql.tail.public_values import public_values
 from dpsql.syntax.arguments import NodeArguments
-from dpsql.syntax.options import refuse_options, take_options
+from dpsql.syntax.options import AskedOptions, refuse_options, take_options
 from dpsql.syntax.parse import place_of
 from dpsql.syntax.text import output_name, put, to_sql, written_name
 
@@ -403,7 +403,20 @@ class _Splitter:
         asked = take_options(select, self.text, self.policy, self.parameters, private.tables)
         if asked.unit_column is not None:
             _check_unit(asked.unit_column, private, self.text)
+        self._ask(select, private, asked, ctes)
+
+    def _ask(
+        self,
+        select: exp.Select,
+        private: Relation,
+        asked: AskedOptions,
+        ctes: Scope,
+        *,
+        resolved: bool = False,
+    ) -> None:
+        """Make a block of a SELECT, and blocks of the SELECTs over the same rows beside it."""
         subqueries: list[exp.Query] = []  # visited once this block has its number
+        others: list[exp.Select] = []
         number = len(self.blocks)
         block = build_block(
             select,
@@ -413,9 +426,20 @@ class _Splitter:
             link_keys=self.lineage.tables.link_keys,
             asked=asked,
             descend=subqueries.append,
+            beside=others.append,
             found=self._bounds[number] if number < len(self._bounds) else None,
             finds=self._finds,
+            resolved=resolved,
         )
         self.blocks.append(block)
+        asked_for: list[tuple[exp.Select, exp.Select]] = []  # as it was, and as it became
+        for other in others:
+            known = next((made for before, made in asked_for if before == other), None)
+            if known is not None:
+                put(other, known.copy())
+                continue
+            asked_for.append((other.copy(), other))
+            self.lineage.operators.count_block(private.rows)
+            self._ask(other, private, asked, ctes, resolved=True)
         for subquery in subqueries:
             self.visit(subquery, ctes)
