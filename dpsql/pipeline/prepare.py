@@ -6,7 +6,7 @@ Whatever can be refused is refused here, where nothing has been read or spent.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -35,12 +35,14 @@ from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.ir.relations import (
     PublicSource,
     PublishedView,
+    RowSet,
     TypesAlone,
     ViewScan,
     bottom_up,
 )
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.clock import ClockReading, read_clock
+from dpsql.pipeline.decided_columns import decide
 from dpsql.pipeline.first_answers import (
     MOST_ANSWER_ROWS,
     FirstAnswer,
@@ -570,6 +572,10 @@ class Preparer:
         They are validated before: what is refused anywhere is refused here, too.
         """
 
+        def decides(rows: RowSet, columns: Collection[str], column: str) -> bool:
+            public = None if empty else self._tails.public
+            return decide(columns, column, rows, self._policy, public)
+
         def validated(tree: exp.Query) -> Query:
             return validate(
                 tree,
@@ -584,6 +590,7 @@ class Preparer:
                 catalog=self._engine.name,
                 beside=beside,
                 bounds=question.bounds,
+                decides=decides,
             )
 
         used = tree.copy()

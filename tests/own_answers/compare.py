@@ -166,13 +166,30 @@ class Comparison:
         self.own.close()
 
     def own_text(self, sql: str) -> str:
-        """Return the statement as the engine reads it; words it lacks are read by dpsql."""
+        """Return the statement as the engine reads it; words it lacks are read by dpsql.
+
+        It has no columns that keys decide, but proposes another way to write them.
+        """
         text = at_the_moment(sql).replace(f"{self.name}.", "main.")
         try:
-            self.own.execute(f"EXPLAIN {text}")
+            while (found := self._ungrouped(text)) is not None:
+                items, from_, rest = text.partition(" FROM ")
+                once = re.sub(rf"(?<!\()\b((?:\w+\.)?{found})\b", r"ANY_VALUE(\1)", items)
+                text = f"{once}{from_}{rest}"
         except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException):
             return to_sql(parse(text))
         return text
+
+    def _ungrouped(self, text: str) -> str | None:
+        """Name a column that the engine misses among the keys. Raises its other errors."""
+        try:
+            self.own.execute(f"EXPLAIN {text}")
+        except duckdb.BinderException as error:
+            found = re.search(r'column "(\w+)" must appear in the GROUP BY', str(error))
+            if found is None:
+                raise
+            return found[1]
+        return None
 
     def ask(self, sql: str, connection: str = "usual") -> list[Row]:
         """Ask dpsql. Raises ``dpsql.Error``."""

@@ -18,7 +18,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, BoundsFound, Key, Source, TopK
-from dpsql.ir.relations import unsampled
+from dpsql.ir.relations import RowSet, unsampled
 from dpsql.policy.model import ColumnPolicy
 from dpsql.policy.parameters import Automatic, Parameters
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
@@ -53,6 +53,8 @@ _CLAUSES = frozenset(
 _ALIKE = 0.7  # of two names: above it, one may be meant by the other
 Descend = Callable[[exp.Query], None]
 Beside = Callable[[exp.Select], None]
+Decides = Callable[[RowSet, Collection[str], str], bool]
+"""Tells whether some columns of rows decide another of a public table, as a key of it."""
 
 
 def build_block(
@@ -65,6 +67,7 @@ def build_block(
     asked: AskedOptions,
     descend: Descend,
     beside: Beside,
+    decides: Decides,
     found: FoundBounds | None = None,
     finds: bool = False,
     resolved: bool = False,
@@ -73,13 +76,14 @@ def build_block(
 
     ``relation`` is what its FROM clause means, ``names`` resolves columns, ``link_keys`` are those
     by which tables are linked. ``descend`` is called for every subquery of the tail part,
-    ``beside`` for every SELECT over the same rows, whose names are ``resolved``. ``found`` are the
-    bounds that were found for it, if any were asked to be; ``finds`` says that bounds of values can
-    be found. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be
-    answered.
+    ``beside`` for every SELECT over the same rows, whose names are ``resolved``. ``decides`` looks
+    for keys of public tables. ``found`` are the bounds that were found for it, if any were asked to
+    be; ``finds`` says that bounds of values can be found. Raises ``QueryRefused`` or
+    ``UnknownName`` with the place of what cannot be answered.
     """
     return _BlockBuilder(
-        select, name, relation, names, link_keys, asked, descend, beside, found, finds, resolved
+        *(select, name, relation, names, link_keys, asked),
+        *(descend, beside, decides, found, finds, resolved),
     ).build()
 
 
@@ -93,6 +97,7 @@ class _BlockBuilder:
     options: AskedOptions
     descend: Descend
     beside: Beside
+    decides: Decides
     found: FoundBounds | None
     finds: bool
     resolved: bool
@@ -333,11 +338,60 @@ class _BlockBuilder:
                     expression,
                     hint="Leave it out; a constant can be added to the released rows.",
                 )
-            self._check_given(expression)
-            self._check_spelling(expression)
-            if self._key_index(expression) is None:
-                key = expression.copy()
-                self.keys.append(Key(key, output_name(key), self._domain(key)))
+            self._add_key(expression)
+        if self.keys:
+            self._add_decided_keys()
+
+    def _add_key(self, expression: exp.Expr) -> None:
+        self._check_given(expression)
+        self._check_spelling(expression)
+        if self._key_index(expression) is None:
+            key = expression.copy()
+            self.keys.append(Key(key, output_name(key), self._domain(key)))
+
+    def _add_decided_keys(self) -> None:
+        """Group by the columns of public tables, too, that the keys decide: as a key of the table.
+
+        Groups are the same with them, and so is what a unit has a part in.
+        """
+        args = self.select.args
+        roots = [*self.select.expressions, args.get("having"), args.get("qualify")]
+        roots += [args.get("order"), *(args.get("windows") or ())]
+        loose = [column for root in roots if root is not None for column in self._loose(root)]
+        decided: set[str] | None = None
+        for column in loose:
+            decided = self._decided() if decided is None else decided
+            if self.decides(self.relation.rows, decided, column.name):
+                self._add_key(column)
+
+    def _loose(self, node: exp.Expr) -> Iterator[exp.Column]:
+        """Yield the columns outside of keys and aggregates; those that ANY_VALUE takes, too."""
+        listing = listing_of(node)
+        if listing is not None and listing.usual and listing.condition is None:
+            node = listing.value
+        elif is_aggregate(node):
+            return
+        if isinstance(node, exp.Query) or self._key_index(node) is not None:
+            return
+        if isinstance(node, exp.Column):
+            if self.relation.field_of(node.name) is not None and not self._is_output_alias(node):
+                yield node
+            return
+        for child in node.iter_expressions():
+            yield from self._loose(child)
+
+    def _decided(self) -> set[str]:
+        """Return the columns with one value in each group: keys, equals, and what these decide."""
+        plain = (key.expression for key in self.keys)
+        found = {key.name for key in plain if isinstance(key, exp.Column)}
+        while True:
+            alike = {name for each in self.relation.equal if each & found for name in each}
+            others = {name for each in self.relation.equal for name in each} - found - alike
+            rows, known = self.relation.rows, found | alike
+            more = {name for name in others if self.decides(rows, known, name)}
+            if not more and alike <= found:
+                return found
+            found = known | more
 
     def _check_given(self, key: exp.Expr) -> None:
         """Refuse a key of private rows where an outer join keeps public ones."""

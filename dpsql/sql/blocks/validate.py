@@ -23,7 +23,7 @@ from dpsql.ir.relations import PublicSource
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
-from dpsql.sql.blocks.build import build_block
+from dpsql.sql.blocks.build import Decides, build_block
 from dpsql.sql.blocks.followers import place_followers
 from dpsql.sql.blocks.grouping_sets import expand_grouping_sets, shared_query
 from dpsql.sql.blocks.listed import write_listed
@@ -70,13 +70,14 @@ def validate(
     catalog: str = "",
     beside: Sequence[PublicSource] = (),
     bounds: Sequence[FoundBounds | None] | None = None,
+    decides: Decides = lambda *_: False,
 ) -> Query:
     """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
 
     ``catalog`` is the database's own name, which may stand before that of a schema. ``beside`` are
     public tables that the policy does not list. ``bounds`` are the bounds that were found
     for each block, in their order, as far as they are asked to be found; None where bounds of
-    values cannot be.
+    values cannot be. ``decides`` tells which columns of public tables are decided by others.
 
     ``decide`` says what each block gets that was given no number of groups per unit, as what it
     releases depends on that. ``pools`` makes room for saying of each row from which releases it
@@ -94,7 +95,7 @@ def validate(
     lineage = Lineage(tree, text, policy, schema, bind, dialect, beside)
     _refuse_doubtful_names(tree, text, lineage.tables)
     refuse_growing_text(tree)
-    splitter = _Splitter(policy, parameters, lineage, bounds)
+    splitter = _Splitter(policy, parameters, lineage, bounds, decides)
     splitter.visit(tree, {})
     refuse_bounds(tree, text)
     refuse_written_out(_row_expressions(splitter.blocks), text)
@@ -246,12 +247,14 @@ class _Splitter:
         parameters: Parameters,
         lineage: Lineage,
         bounds: Sequence[FoundBounds | None] | None,
+        decides: Decides,
     ) -> None:
         self.text = lineage.names.text
         self.policy = policy
         self.parameters = parameters
         self.lineage = lineage
         self.blocks: list[Block] = []
+        self._decides = decides
         self._bounds = bounds or ()
         self._finds = bounds is not None
         self.public_tables: dict[str, PublicSource] = {}  # by their names' keys
@@ -427,6 +430,7 @@ class _Splitter:
             asked=asked,
             descend=subqueries.append,
             beside=others.append,
+            decides=self._decides,
             found=self._bounds[number] if number < len(self._bounds) else None,
             finds=self._finds,
             resolved=resolved,
