@@ -13,6 +13,12 @@ can_fail: select count(*) from visits where case when uid = 27 then date_trunc('
 can_fail: select count(*) from visits v join shops s on v.k = s.k and case when uid = 27 then isodow(ts - d) = 1 else true end
 can_fail: select count(case when uid = 27 then date_diff('day', ts::time, ts::time) end) from visits
 answers: select count(*) from visits where week(d) = 1 and date_trunc('week', d) = d
+answers: select count(*) from visits where ts like '2024-01-0%' or substr(d, 1, 4) = '2024'
+answers: select strftime('%Y', d) - 1 as y, count(*) from visits where strftime(d, '%m') in (1, 2) group by y
+does_not_bind: select count(*) from visits where flag like 't%'
+does_not_bind: select count(*) from visits where strftime(d, '%Y-%m') - 1 > 3
+does_not_bind: select count(*) from visits where strftime(d, '%Y') - interval 1 day is null
+groups_by_unit: select left(uid, 2), count(*) from visits group by 1
 
 -- a name cannot be made to mean another table or column
 answers: select count(*) from visits v

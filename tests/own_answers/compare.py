@@ -104,6 +104,11 @@ _WORDS: Final = (
     "width_bucket(x, low, high, n) AS CASE WHEN x < low THEN 0 WHEN x >= high THEN n + 1 "
     "ELSE CAST(floor((x - low) * n / (high - low)) AS INTEGER) + 1 END",
 )
+# Casts that other systems make without a word, which the engine wants to be written.
+_SILENT: Final = (
+    (re.compile(r"\b(\w+_date) LIKE\b"), r"\1::VARCHAR LIKE"),
+    (re.compile(r"\b(STRFTIME\(\w+, '%Y'\)) - (STRFTIME\(\w+, '%Y'\))"), r"\1::INT - \2::INT"),
+)
 
 
 def without_options(sql: str) -> str:
@@ -171,6 +176,8 @@ class Comparison:
         It has no columns that keys decide, but proposes another way to write them.
         """
         text = at_the_moment(sql).replace(f"{self.name}.", "main.")
+        for silent, written in _SILENT:
+            text = silent.sub(written, text)
         try:
             while (found := self._ungrouped(text)) is not None:
                 items, from_, rest = text.partition(" FROM ")

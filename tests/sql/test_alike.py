@@ -61,6 +61,18 @@ OTHERS = {
     "c ~ '^r'": "regexp_matches(c, '^r')",
     "c !~* 'RE'": "NOT regexp_matches(c, 'RE', 'i')",
     "s ILIKE ANY ('S1', 'S2')": "s ILIKE 'S1' OR s ILIKE 'S2'",
+    "d LIKE '2024-01-1%'": "d::VARCHAR LIKE '2024-01-1%'",
+    "ts NOT ILIKE '%1:00:00'": "ts::VARCHAR NOT ILIKE '%1:00:00'",
+    "(ts) LIKE ANY ('2024-01-02%', '%03:00:00')": "ts::VARCHAR LIKE '2024-01-02%' "
+    "OR ts::VARCHAR LIKE '%03:00:00'",
+    "substr(ts, 12, 2)": "substr(ts::VARCHAR, 12, 2)",
+    "left(d, 7)": "left(d::VARCHAR, 7)",
+    "strftime(d, '%d') - strftime('%H', ts)": "day(d) - hour(ts)",
+    "k + strftime(d, '%j') // 7": "k + dayofyear(d) // 7",
+    "strftime('%m', d) BETWEEN 0 AND 1": "month(d) BETWEEN 0 AND 1",
+    "strftime('%d', d) IN (7, 17, k)": "day(d) IN (7, 17, k)",
+    "(strftime(ts, '%M')) <> -(0)": "minute(ts) <> 0",
+    "strftime(d, '%d') > '15'": "strftime(d, '%d') > '15'",
     "width_bucket(k, 0, 4, 2)": "CASE WHEN k < 0 THEN 0 WHEN k < 4 THEN k // 2 + 1 "
     "WHEN k >= 4 THEN 3 END",
     "width_bucket(k + 0.5, (-1), 1.5, 1)": "CASE WHEN k + 0.5 < -1 THEN 0 "
@@ -122,6 +134,22 @@ def test_what_means_something_else_is_refused(
         connections[0].sql(f"SELECT count(*) FROM visits WHERE ({call}) IS NOT NULL")
     assert "this construct" not in refused.value.reason
     assert refused.value.code in ("expression_not_allowed", "not_understood", "unknown_column")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("flag LIKE 't%'", "k LIKE '1%'", "left(n, 1)", "ts::timestamptz LIKE '2024%'"),
+        *("strftime(d, '%Y-%m') - 1", "strftime(d, '%Y') - '1'", "strftime(d, '%B') * 2"),
+        *("strftime(d, '%Y') - INTERVAL 1 DAY", "strftime(d, '%Y') + flag", "-strftime(d, '%Y')"),
+    ],
+)
+def test_a_type_that_says_nothing_is_cast_to_no_other(
+    call: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
+) -> None:
+    with pytest.raises(dpsql.Error) as refused:
+        connections[0].sql(f"SELECT count(*) FROM visits WHERE ({call}) IS NOT NULL")
+    assert refused.value.code == "does_not_bind"
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -19,14 +19,19 @@ from sqlglot import exp
 
 from dpsql.core.schema import fold
 from dpsql.core.sql_types import SqlType
+from dpsql.sql.expressions.silent_casts import (
+    NUMBERS_OF_TEXTS,
+    TEXTS_OF_MOMENTS,
+    TypeHere,
+    number_of_text,
+    text_of_moment,
+)
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.dialect import WRITTEN_NAME, PrivateDuckDB
 from dpsql.syntax.moment_formats import of_date_format, of_to_char
 from dpsql.syntax.patterns import PatternRefused, read_pattern
 from dpsql.syntax.text import NAMED, display, put
 
-TypeHere: TypeAlias = Callable[[exp.Column], SqlType | None]
-"""The type of a column by its name in the text; None if there is no such column."""
 _Make: TypeAlias = Callable[[exp.Expr, TypeHere], exp.Expr | None]
 
 _UTC: Final = frozenset({"utc", "etc/utc"})
@@ -541,13 +546,33 @@ _BY_NAME: Final[Mapping[str, _Make]] = {
     "to_char": _formatted(of_to_char),
     **{name: _part_named(name) for name in ("isoyear", "decade", "century", "yearweek")},
 }
+
+
+def _first(*makers: _Make) -> _Make:
+    """Write a node by the first of several ways that does."""
+
+    def make(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+        found = (make(node, type_of) for make in makers)
+        return next((each for each in found if each is not None), None)
+
+    return make
+
+
+def _like(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write LIKE of a moment as of its text, and of several patterns one by one."""
+    of_text = text_of_moment(node, type_of)
+    return _like_any(of_text or node, type_of) or of_text
+
+
 _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
+    **dict.fromkeys(NUMBERS_OF_TEXTS, number_of_text),
+    **dict.fromkeys(TEXTS_OF_MOMENTS, text_of_moment),
     exp.Interval: _plain_interval,
     exp.AtTimeZone: _at_zone,
-    exp.EQ: _compared,
-    exp.NEQ: _compared,
-    exp.Like: _like_any,
-    exp.ILike: _like_any,
+    exp.EQ: _first(_compared, number_of_text),
+    exp.NEQ: _first(_compared, number_of_text),
+    exp.Like: _like,
+    exp.ILike: _like,
     exp.ArrayContains: _contained,
     exp.Bracket: _slice,
     exp.Dot: _method,
