@@ -211,7 +211,6 @@ column_not_grouped: select k, mode(s) over (partition by k) from visits group by
 expression_not_allowed: select k, mode(s order by n) from visits group by k
 aggregate_not_supported: select k, list(distinct s order by n) from visits group by k
 no_noise_known: select k, dp_interval_low(mode(s)) from visits group by k
-groups_not_public: select with differential_privacy options (group_selection_strategy = public_groups) c, mode(s) from visits group by c
 aggregate_not_supported: select any_value(uid) from visits
 aggregate_not_supported: select any_value(s) from visits having count(*) > 3
 aggregate_not_supported: select first(s) from visits
@@ -438,6 +437,7 @@ join_keeps_public: select s.k, count(v.n) from shops s left join visits v on s.k
 join_keeps_public: select v.k, count(v.n) from shops s left join visits v on s.k = v.k group by v.k
 join_keeps_public: select s.k from shops s left join visits v on s.k = v.k group by s.k
 groups_not_public: select with differential_privacy options (group_selection_strategy = public_groups) k, count(*) from visits group by k
+groups_not_public: select with differential_privacy options (group_selection_strategy = public_groups) c, mode(s) from visits group by c
 answers: select with differential_privacy options (group_selection_strategy = public_groups) s.k, count(v.n) from shops s left join visits v on s.k = v.k group by s.k
 bad_option: select with differential_privacy options (group_selection_strategy = gaussian_threshold) k, count(*) from visits group by k
 join_keeps_public: select with differential_privacy options (mechanism = 'cascade') s.k, count(v.n) from shops s left join visits v on s.k = v.k group by s.k

@@ -601,11 +601,17 @@ class _BlockBuilder:
             return self._unknown_function(call)
         if not self.keys and self.select.args.get("group") is None and not self.aggregates.found:
             return self._raw_rows(node)
+        of_rows = (
+            "Windows here are over groups. One over the rows of a unit stands in a subquery, with "
+            f"QUALIFY too: FROM (SELECT …, RANK() OVER (PARTITION BY {self.relation.unit_label} "
+            "ORDER BY x) AS place FROM …)."
+        )
+        hint = "Add it to GROUP BY, or put it inside COUNT, SUM or AVG."
         return self.names.refuse(
             f"column {output_name(node)} must be a GROUP BY key or stand inside an aggregate",
             "column_not_grouped",
             node,
-            hint="Add it to GROUP BY, or put it inside COUNT, SUM or AVG.",
+            hint=hint if node.find_ancestor(exp.Window) is None else of_rows,
         )
 
     def _unknown_function(self, call: exp.Anonymous) -> QueryRefused:

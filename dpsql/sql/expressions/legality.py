@@ -142,7 +142,9 @@ def check_row_expression(node: exp.Expr, text: str) -> None:
                 "a window function cannot run over private rows",
                 code="window_over_private_rows",
                 place=place_of(text, part),
-                hint="Window functions may be used over the released groups.",
+                hint="Windows may be used over the released groups, and in a subquery over rows of "
+                "one unit: PARTITION BY its column. Bands of all rows by size are asked in two "
+                "steps: QUANTILE(x, [0.25, 0.5, 0.75]) first, then CASE by what came out.",
             )
         if type(part) not in ROW_NODES:
             raise QueryRefused(

@@ -196,7 +196,9 @@ class _Places:
                 "a window over private rows is one of a single privacy unit's: "
                 f"PARTITION BY has to name {unit}",
                 node,
-                f"Write PARTITION BY {unit}, alone or beside other columns.",
+                f"Write PARTITION BY {unit}, alone or beside other columns. Ranks among all rows "
+                "show single ones: ask for QUANTILE(x, 0.9), then count what is beyond; or rank "
+                "released groups, RANK() OVER (ORDER BY COUNT(*) DESC) beside GROUP BY.",
             )
         of = None if argument is None else self._over(argument)
         if function in _TOTALS and of is not None:
