@@ -180,9 +180,16 @@ class Comparison:
             text = silent.sub(written, text)
         try:
             while (found := self._ungrouped(text)) is not None:
-                items, from_, rest = text.partition(" FROM ")
-                once = re.sub(rf"(?<!\()\b((?:\w+\.)?{found})\b", r"ANY_VALUE(\1)", items)
-                text = f"{once}{from_}{rest}"
+                parts = re.split(r"( FROM .* GROUP BY )", text)  # whose keys are others
+                one = re.compile(rf"(?<![(.])\b((?:\w+\.)?{found})\b")
+                before, text = (
+                    text,
+                    "".join(
+                        part if place % 2 else one.sub(r"ANY_VALUE(\1)", part)
+                        for place, part in enumerate(parts)
+                    ),
+                )
+                assert text != before, text
         except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException):
             return to_sql(parse(text))
         return text

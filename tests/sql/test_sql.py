@@ -399,3 +399,17 @@ def test_the_salt_decides_which_groups_are_kept_and_nothing_else() -> None:
     first, second = (planned(sql, SCHEMA, RULES, salt=s).statements[0] for s in (123457, 7654321))
     assert first != second
     assert first.replace("123457", "S") == second.replace("7654321", "S")
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT ntile(4) OVER (ORDER BY n) AS q, count(*) FROM visits GROUP BY q", "QUANTILE(x"),
+        ("SELECT count(*) FROM (SELECT rank() OVER (ORDER BY n) AS q FROM visits)", "QUANTILE(x"),
+        ("SELECT count(*) FROM visits QUALIFY rank() OVER (ORDER BY n) = 1", "in a subquery"),
+    ],
+)
+def test_a_refused_window_names_what_to_ask_instead(sql: str, hint: str) -> None:
+    with pytest.raises(dpsql.Error) as caught:
+        planned(sql, SCHEMA, RULES)
+    assert hint in (caught.value.hint or "")
