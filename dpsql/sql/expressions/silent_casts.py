@@ -1,4 +1,4 @@
-"""Casts that SQLite and MySQL make without a word, where types say which one is meant.
+"""Casts that SQLite and MySQL make without a word: by types of columns and formats of moments.
 
     d LIKE '2012-01%'             CAST(d AS VARCHAR) LIKE '2012-01%'      of a date or timestamp
     substr(d, 1, 4)               substr(CAST(d AS VARCHAR), 1, 4)
