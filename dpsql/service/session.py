@@ -244,6 +244,12 @@ class Session:
         """The tables that the policy lists, with their columns."""
         return self._answerer.engine.schema
 
+    def reset(self) -> None:
+        """Forget all that SET has set, as RESET ALL and DISCARD ALL do."""
+        with self._turn:
+            self.refuse_closed()
+            self._statements.reset()
+
     def interrupt(self) -> None:
         """End the query that another thread runs on this session; the query fails.
 

@@ -1,0 +1,1 @@
+"""The server between analysts and the data: doors for their tools, one service behind."""

@@ -1,0 +1,1 @@
+"""The PostgreSQL protocol: what psql and drivers speak, version 3.0."""

@@ -1,0 +1,418 @@
+"""A connection after its login: statements come in, answers go out, one at a time.
+
+Simple and extended query stand on the same session; describing plans and never reads. After an
+error of an extended query all is skipped up to the next Sync. Transactions undo nothing, as what is
+paid for stays paid for: their status is kept, as drivers rely on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+from dpsql.core.formatting import significant
+from dpsql.errors import Error
+from dpsql.results.result import Result
+from dpsql.server.wire import messages
+from dpsql.server.wire.errors import fields, fields_of
+from dpsql.server.wire.messages import (
+    Bind,
+    Close,
+    Copied,
+    Describe,
+    Execute,
+    Flush,
+    Frontend,
+    FunctionCall,
+    Parse,
+    Password,
+    ProtocolError,
+    SimpleQuery,
+    Sync,
+    Terminate,
+)
+from dpsql.server.wire.portals import (
+    AnswerRows,
+    Portal,
+    PreparedText,
+    copied,
+    copy_format,
+)
+from dpsql.server.wire.portals import (
+    fields_of as columns_of,
+)
+from dpsql.server.wire.statements import (
+    Begin,
+    Copy,
+    Declare,
+    Discard,
+    End,
+    Fetch,
+    Mark,
+    Own,
+    Shut,
+    Timeout,
+    own_statement,
+)
+from dpsql.server.wire.values import formats_of, parameter_of
+from dpsql.service.session import Session
+from dpsql.syntax.split import split
+
+IDLE, IN_TRANSACTION, FAILED = b"I", b"T", b"E"
+MOST_KEPT: Final = 1_000
+"""How many statements or portals a connection may keep."""
+
+_Found = TypeVar("_Found")
+
+
+class Worker(Protocol):
+    """Where blocking work is done, when its turn has come."""
+
+    async def __call__(self, work: Callable[[], _Found]) -> _Found:
+        """Do the work; returns what it returns."""
+
+
+class Conversation:
+    """The state of one connection: what is prepared, what is open, and how its transaction stands.
+
+    ``work`` runs what may block. ``write`` sends bytes, and waits while the client does not read.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        work: Worker,
+        write: Callable[[bytes], Awaitable[None]],
+    ) -> None:
+        self._session = session
+        self._work = work
+        self._write = write
+        self._statements: dict[str, PreparedText] = {}
+        self._portals: dict[str, Portal] = {}
+        self._cursors: dict[str, AnswerRows] = {}
+        self.status = IDLE
+        self._skipping = False
+        self._timeout = 0.0
+
+    async def take(self, message: Frontend) -> bool:
+        """Answer one message; returns False once the client is done."""
+        if isinstance(message, Terminate):
+            return False
+        if isinstance(message, Sync):
+            self._skipping = False
+            await self._write(messages.ready(self.status))
+        elif isinstance(message, SimpleQuery):
+            self._skipping = False
+            await self._simple(message.text)
+            await self._write(messages.ready(self.status))
+        elif not self._skipping:
+            try:
+                await self._extended(message)
+            except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
+                await self._failed(error)
+                self._skipping = True
+        return True
+
+    # -- simple queries ---------------------------------------------------------------------------
+
+    async def _simple(self, text: str) -> None:
+        found = split(text)
+        ends = list(found.statements)
+        if found.rest < len(text):
+            ends.append((found.rest, len(text)))
+        if not ends:
+            await self._write(messages.EMPTY_QUERY)
+        for start, end in ends:
+            statement = text[start:end]
+            try:
+                await self._answer_simply(statement)
+            except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
+                await self._failed(error, statement, start)
+                return
+
+    async def _answer_simply(self, statement: str) -> None:
+        own = own_statement(statement)
+        self._refuse_failed(own)
+        if own is not None:
+            await self._do(own, statement)
+            return
+        rows = await self._answered(statement, ())
+        if rows.fields:
+            await self._write(rows.description())
+        await self._send(rows, None, statement)
+
+    # -- extended queries -------------------------------------------------------------------------
+
+    async def _extended(self, message: Frontend) -> None:
+        match message:
+            case Parse(name, text, types):
+                self._room(self._statements, name)
+                if name and name in self._statements:
+                    raise ProtocolError("a prepared statement of this name exists", "42P05")
+                self._statements[name] = PreparedText(_one_statement(text), types)
+                await self._write(messages.PARSED)
+            case Bind():
+                await self._bind(message)
+            case Describe(True, name):
+                await self._describe_portal(self._portal(name))
+            case Describe(_, name):
+                await self._describe_statement(self._prepared(name))
+            case Execute(name, rows):
+                await self._execute(self._portal(name), rows or None)
+            case Close(portal, name):
+                kept: dict[str, Portal] | dict[str, PreparedText]
+                kept = self._portals if portal else self._statements
+                kept.pop(name, None)
+                await self._write(messages.CLOSED)
+            case Flush() | Copied():
+                return
+            case FunctionCall():
+                raise ProtocolError("functions are not called by number here", "0A000")
+            case Password():
+                raise ProtocolError("nobody has asked for a password")
+
+    async def _bind(self, message: Bind) -> None:
+        prepared = self._prepared(message.statement)
+        self._room(self._portals, message.portal)
+        number = len(message.values)
+        types = (*prepared.types, *[0] * number)[:number]
+        formats = formats_of(message.formats, number)
+        values = tuple(
+            parameter_of(value, type_, format_, place)
+            for place, (value, type_, format_) in enumerate(
+                zip(message.values, types, formats, strict=True), 1
+            )
+        )
+        self._portals[message.portal] = Portal(prepared.text, values, message.results)
+        await self._write(messages.BOUND)
+
+    async def _describe_statement(self, prepared: PreparedText) -> None:
+        own = own_statement(prepared.text)
+        if own is not None or not prepared.text:
+            await self._write(messages.parameter_description(()) + messages.NO_DATA)
+            return
+        self._refuse_failed(None)
+        found = await self._work(partial(self._session.describe, prepared.text))
+        types = [*prepared.types, *[25] * len(found.parameters)][: len(found.parameters)]
+        types = [type_ or 25 for type_ in types]
+        described = columns_of([c.name for c in found.columns], [c.type for c in found.columns])
+        columns = messages.NO_DATA
+        if described:
+            columns = messages.row_description(described, formats_of((), len(described)))
+        await self._write(messages.parameter_description(types) + columns)
+
+    async def _describe_portal(self, portal: Portal) -> None:
+        own = own_statement(portal.text)
+        if isinstance(own, Fetch):
+            rows = self._cursor(own.name)
+            await self._write(rows.description())
+            return
+        if own is not None or not portal.text:
+            await self._write(messages.NO_DATA)
+            return
+        self._refuse_failed(None)
+        asked = partial(self._session.describe, portal.text, portal.values)
+        found = await self._work(asked)
+        described = columns_of([c.name for c in found.columns], [c.type for c in found.columns])
+        if not described:
+            await self._write(messages.NO_DATA)
+            return
+        formats = formats_of(portal.formats, len(described))
+        await self._write(messages.row_description(described, formats))
+
+    async def _execute(self, portal: Portal, most: int | None) -> None:
+        if not portal.text:
+            await self._write(messages.EMPTY_QUERY)
+            return
+        own = own_statement(portal.text)
+        self._refuse_failed(own)
+        if own is not None:
+            await self._do(own, portal.text, described=True)
+            return
+        if portal.answer is None:
+            portal.answer = await self._answered(portal.text, portal.values, portal.formats)
+        await self._send(portal.answer, most, portal.text)
+
+    # -- the connection's own statements ----------------------------------------------------------
+
+    async def _do(self, own: Own, text: str, *, described: bool = False) -> None:
+        match own:
+            case Begin():
+                self.status = IN_TRANSACTION if self.status == IDLE else self.status
+                await self._complete("BEGIN")
+            case End(tag, True):
+                self.status = IN_TRANSACTION if self.status == FAILED else self.status
+                await self._complete(tag)
+            case End(tag):
+                failed, self.status = self.status == FAILED, IDLE
+                self._cursors.clear()
+                await self._complete("ROLLBACK" if failed else tag)
+            case Mark(tag):
+                await self._complete(tag)
+            case Timeout(seconds):
+                self._timeout = seconds
+                await self._complete("SET")
+            case Discard(settings):
+                await self._work(self._session.reset)
+                self._timeout = 0.0
+                if not settings:
+                    self._statements.clear()
+                    self._cursors.clear()
+                await self._complete("RESET" if settings else "DISCARD ALL")
+            case Declare(name, start):
+                self._room(self._cursors, name)
+                self._cursors[name] = await self._answered(text[start:], (), before=text[:start])
+                await self._complete("DECLARE CURSOR")
+            case Fetch(name, rows):
+                await self._fetch(self._cursor(name), rows, described=described)
+            case Shut(tag, name):
+                self._shut(tag, name)
+                await self._complete(tag)
+            case Copy():
+                await self._copy(own, text)
+
+    async def _fetch(self, rows: AnswerRows, most: int | None, *, described: bool) -> None:
+        if not described:
+            await self._write(rows.description())
+        number, written = rows.fetch(most)
+        for part in written:
+            await self._write(part)
+        await self._complete(f"FETCH {number}")
+
+    def _shut(self, tag: str, name: str | None) -> None:
+        kept: dict[str, AnswerRows] | dict[str, PreparedText]
+        kept = self._cursors if tag == "CLOSE CURSOR" else self._statements
+        if name is None:
+            kept.clear()
+        elif kept.pop(name, None) is None:
+            code = "34000" if tag == "CLOSE CURSOR" else "26000"
+            raise ProtocolError("there is nothing open by this name", code)
+
+    async def _copy(self, own: Copy, text: str) -> None:
+        result = await self._result(text[own.start : own.end], (), before=text[: own.start])
+        format_ = copy_format(own)
+        await self._write(messages.copy_out(len(result.columns), format_))
+        parts = await self._work(lambda: list(copied(result, own)))
+        for part in parts:
+            await self._write(part)
+        await self._write(messages.COPY_DONE)
+        await self._complete(f"COPY {len(result)}")
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    async def _answered(
+        self,
+        text: str,
+        values: tuple[object, ...],
+        formats: tuple[int, ...] = (),
+        *,
+        before: str = "",
+    ) -> AnswerRows:
+        result = await self._result(text, values, before=before)
+        return await self._work(lambda: AnswerRows(result, formats))
+
+    async def _result(self, text: str, values: tuple[object, ...], *, before: str = "") -> Result:
+        """Have the session answer a statement, and tell its price and what limits its meaning."""
+        try:
+            result = await self._work(partial(self._run, text, values))
+        except Error as error:
+            if error.place is not None and error.place.source == "query":
+                error.place = error.place.after(before)
+            raise
+        for notice in _notices(result):
+            await self._write(messages.notice(notice))
+        return result
+
+    def _run(self, text: str, values: tuple[object, ...]) -> Result:
+        if not self._timeout:
+            return self._session.sql(text, values)
+        return self._session.prepare(text).run(values, seconds=self._timeout)
+
+    async def _send(self, rows: AnswerRows, most: int | None, text: str) -> None:
+        number, written = rows.fetch(most)
+        for part in written:
+            await self._write(part)
+        if most is not None and not rows.done:
+            await self._write(messages.SUSPENDED)
+        else:
+            await self._complete(_tag(text, number if rows.fields else None))
+
+    async def _complete(self, tag: str) -> None:
+        await self._write(messages.complete(tag))
+
+    async def _failed(self, error: Exception, statement: str = "", before: int = 0) -> None:
+        if self.status == IN_TRANSACTION:
+            self.status = FAILED
+        await self._write(messages.error(fields_of(error, statement, before)))
+
+    def _refuse_failed(self, own: Own | None) -> None:
+        """Refuse all but the end of a transaction in which a statement has failed."""
+        if self.status == FAILED and not isinstance(own, End):
+            raise ProtocolError(
+                "current transaction is aborted, commands ignored until end of transaction block",
+                "25P02",
+            )
+
+    # -- names ------------------------------------------------------------------------------------
+
+    def _prepared(self, name: str) -> PreparedText:
+        found = self._statements.get(name)
+        if found is None:
+            raise ProtocolError("there is no prepared statement of this name", "26000")
+        return found
+
+    def _portal(self, name: str) -> Portal:
+        found = self._portals.get(name)
+        if found is not None:
+            return found
+        if name in self._cursors:  # drivers describe a cursor by its name
+            return Portal("", (), (), self._cursors[name])
+        raise ProtocolError("there is no portal of this name", "34000")
+
+    def _cursor(self, name: str) -> AnswerRows:
+        found = self._cursors.get(name)
+        if found is None:
+            raise ProtocolError("there is no cursor of this name", "34000")
+        return found
+
+    @staticmethod
+    def _room(kept: dict[str, _Found], name: str) -> None:
+        if len(kept) >= MOST_KEPT and name not in kept:
+            raise ProtocolError("too many statements or portals are open", "53000")
+
+
+def _one_statement(text: str) -> str:
+    """Return the one statement of a text, without its semicolon; empty if there is none."""
+    found = split(text)
+    ends = list(found.statements)
+    if found.rest < len(text):
+        ends.append((found.rest, len(text)))
+    if len(ends) > 1:
+        raise ProtocolError("cannot insert multiple commands into a prepared statement", "42601")
+    return text[ends[0][0] : ends[0][1]] if ends else ""
+
+
+def _tag(text: str, rows: int | None) -> str:
+    word = text.split(None, 1)[0].upper()
+    if rows is None:
+        return {"CREATE": "CREATE MATERIALIZED VIEW", "DROP": "DROP MATERIALIZED VIEW"}.get(
+            word, word
+        )
+    return f"SELECT {rows}" if word in ("SELECT", "WITH", "(", "FROM", "VALUES") else word
+
+
+def _notices(result: Result) -> Iterable[dict[str, str]]:
+    cost = result.cost
+    if cost.stored:
+        yield fields("cost: nothing, it was answered before", "00000", "INFO")
+    elif cost.settled_epsilon > 0:
+        yield fields(f"cost: epsilon {significant(cost.settled_epsilon)}", "00000", "INFO")
+    for caveat in result.warnings:
+        severity = "WARNING" if caveat.strong else "NOTICE"
+        yield replace_severity(fields(caveat.text, "01000"), severity)
+
+
+def replace_severity(found: dict[str, str], severity: str) -> dict[str, str]:
+    """Return fields with another severity."""
+    return {**found, "S": severity, "V": severity}

@@ -1,0 +1,232 @@
+"""The door for PostgreSQL's clients: TLS, login, and a conversation for each connection.
+
+Nothing is known of a client before its login, so until then it has little time and little room, and
+only so many may be there. A wish to cancel reaches the one connection whose key it has. Errors at
+the door say nothing of who exists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from dpsql.server.wire import messages
+from dpsql.server.wire.conversation import Conversation, Worker
+from dpsql.server.wire.errors import FATAL, fields
+from dpsql.server.wire.messages import (
+    Cancel,
+    Password,
+    ProtocolError,
+    Startup,
+    WantsGssapi,
+    WantsTls,
+)
+from dpsql.service.session import Session
+
+SECONDS_TO_LOG_IN: Final = 15.0
+MOST_AT_THE_DOOR: Final = 100
+"""How many connections may be open that have not logged in."""
+_MOST_SASL: Final = 4_096
+_SETTINGS: Final = {
+    "server_version": "15.0 (dpsql)",
+    "server_encoding": "UTF8",
+    "client_encoding": "UTF8",
+    "DateStyle": "ISO, MDY",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "integer_datetimes": "on",
+    "standard_conforming_strings": "on",
+    "is_superuser": "off",
+    "default_transaction_read_only": "off",
+    "in_hot_standby": "off",
+}
+
+
+class LoginFailed(Exception):
+    """Raised for a login that fails, whyever: clients are told one sentence."""
+
+
+class Exchange(Protocol):
+    """A login by SASL that is under way."""
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The mechanisms to offer, the best first."""
+
+    def begin(self, mechanism: str, words: bytes) -> bytes:
+        """Take the client's first words; returns the server's. Raises ``LoginFailed``."""
+
+    def finish(self, words: bytes) -> bytes:
+        """Take the client's last words; returns the server's. Raises ``LoginFailed``."""
+
+
+class Guard(Protocol):
+    """Who decides on logins, and what is opened to whom."""
+
+    def exchange(self, user: str, address: str, binding: bytes | None) -> Exchange:
+        """Begin a login; ``binding`` is the hash of the certificate, where there is TLS."""
+
+    async def admitted(self, exchange: Exchange, startup: Startup) -> Session:
+        """Open a session for who has logged in. Raises a ``dpsql.Error``, which is told."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A connection that has logged in, as cancelling sees it."""
+
+    key: bytes
+    session: Session
+
+
+@dataclass
+class Door:
+    """Accepts connections. ``tls`` gives the context at each handshake, None where there is none.
+
+    ``plain`` allows connections without TLS beside, ``binding`` hashes the certificate.
+    """
+
+    guard: Guard
+    work: Worker
+    tls: Callable[[], ssl.SSLContext] | None = None
+    binding: Callable[[], bytes] | None = None
+    plain: bool = True
+    _open: dict[int, _Open] = field(default_factory=dict)
+    _at_the_door: int = 0
+    _last: int = 0
+    stopping: bool = False
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection to its end."""
+        try:
+            await self._served(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError, TimeoutError, ssl.SSLError):
+            pass  # the client has gone
+        finally:
+            writer.close()
+
+    async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._at_the_door >= MOST_AT_THE_DOOR:
+            await _send(writer, messages.error(fields("too many connections", "53300", FATAL)))
+            return
+        self._at_the_door += 1
+        inside = False
+        try:
+            async with asyncio.timeout(SECONDS_TO_LOG_IN):
+                startup = await self._started(reader, writer)
+                if startup is None:
+                    return
+                session = await self._logged_in(startup, reader, writer)
+            inside = True
+            self._at_the_door -= 1
+            await self._converse(session, reader, writer)
+        except ProtocolError as error:
+            await _send(writer, messages.error(fields(error.text, error.sqlstate, FATAL)))
+        except LoginFailed:
+            text = "the login failed: check user name and password"
+            await _send(writer, messages.error(fields(text, "28P01", FATAL)))
+        finally:
+            if not inside:
+                self._at_the_door -= 1
+
+    # -- before the login -------------------------------------------------------------------------
+
+    async def _started(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Startup | None:
+        """Read the first messages, up to the one that begins a session; None for a cancel."""
+        asked: set[type] = set()
+        while True:
+            head = await reader.readexactly(4)
+            first = messages.read_first(await reader.readexactly(messages.first_length(head)))
+            if isinstance(first, Cancel):
+                self._cancel(first)
+                return None
+            if isinstance(first, Startup):
+                if not self.plain and writer.get_extra_info("ssl_object") is None:
+                    raise ProtocolError(
+                        "connections are encrypted here: set sslmode=require", "28000"
+                    )
+                return first
+            if type(first) in asked:
+                raise ProtocolError("a client asks for encryption once")
+            asked.add(type(first))
+            if isinstance(first, WantsGssapi) or self.tls is None:
+                await _send(writer, messages.REFUSES_TLS)
+            elif isinstance(first, WantsTls):
+                await _send(writer, messages.ACCEPTS_TLS)
+                if getattr(reader, "_buffer", b""):
+                    raise ProtocolError("a client has sent more before the encryption began")
+                await writer.start_tls(self.tls(), ssl_handshake_timeout=SECONDS_TO_LOG_IN)
+
+    def _cancel(self, asked: Cancel) -> None:
+        """Cancel what a connection does, if the key is its own; nobody is told which it was."""
+        found = self._open.get(asked.process)
+        if hmac.compare_digest(found.key if found else secrets.token_bytes(4), asked.key) and found:
+            found.session.interrupt()
+
+    async def _logged_in(
+        self, startup: Startup, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Session:
+        if startup.minor:
+            unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
+            await _send(writer, messages.negotiated(0, unknown))
+        encrypted = writer.get_extra_info("ssl_object") is not None
+        binding = self.binding() if encrypted and self.binding is not None else None
+        peer = writer.get_extra_info("peername")
+        address = str(peer[0]) if isinstance(peer, tuple) else ""
+        user = startup.parameters.get("user", "")
+        exchange = self.guard.exchange(user, address, binding)
+        await _send(writer, messages.sasl_offered(exchange.mechanisms))
+        mechanism, words = messages.read_sasl_initial(await _password(reader))
+        answer = await self.work(lambda: exchange.begin(mechanism, words))
+        await _send(writer, messages.sasl_words(answer))
+        last = await _password(reader)
+        answer = await self.work(lambda: exchange.finish(last))
+        await _send(writer, messages.sasl_words(answer, final=True) + messages.AUTHENTICATED)
+        return await self.guard.admitted(exchange, startup)
+
+    # -- after the login --------------------------------------------------------------------------
+
+    async def _converse(
+        self, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._last += 1
+        process, key = self._last % (1 << 31), secrets.token_bytes(4)
+        self._open[process] = _Open(key, session)
+        try:
+            settings = [messages.parameter_status(*each) for each in _SETTINGS.items()]
+            greeting = b"".join((*settings, messages.key_data(process, key)))
+            await _send(writer, greeting + messages.ready(b"I"))
+
+            async def write(data: bytes) -> None:
+                writer.write(data)
+                await writer.drain()
+
+            conversation = Conversation(session, self.work, write)
+            while True:
+                head = await reader.readexactly(5)
+                body = await reader.readexactly(messages.next_length(head, messages.MOST))
+                if not await conversation.take(messages.read_message(head[:1], body)):
+                    return
+        finally:
+            del self._open[process]
+            await self.work(session.close)
+
+
+async def _password(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readexactly(5)
+    body = await reader.readexactly(messages.next_length(head, _MOST_SASL))
+    message = messages.read_message(head[:1], body)
+    if not isinstance(message, Password):
+        raise ProtocolError("a login was asked for")
+    return message.body
+
+
+async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    writer.write(data)
+    await writer.drain()

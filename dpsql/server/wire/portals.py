@@ -1,0 +1,156 @@
+"""Statements that are prepared and portals that are read: what a connection keeps by name."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from dpsql.results.result import Result
+from dpsql.server.wire import messages
+from dpsql.server.wire.messages import Field
+from dpsql.server.wire.statements import Copy
+from dpsql.server.wire.values import (
+    BINARY_FORMAT,
+    TEXT_FORMAT,
+    encoded,
+    field_of,
+    formats_of,
+    wire_type,
+)
+
+_AT_ONCE: Final = 1_000  # rows in one write
+_BINARY_HEAD: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_BINARY_END: Final = b"\xff\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedText:
+    """A statement as a client has prepared it, with the OIDs of its parameters."""
+
+    text: str
+    types: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Portal:
+    """A statement with its values, and the rows that are left once it was answered."""
+
+    text: str
+    values: tuple[object, ...]
+    formats: tuple[int, ...]
+    answer: AnswerRows | None = None
+    own: bool = field(default=False)
+
+
+class AnswerRows:
+    """The rows of an answer, encoded as they are fetched."""
+
+    def __init__(self, result: Result, formats: Sequence[int]) -> None:
+        self.fields = fields_of(result.columns, result.types)
+        self.count = len(result)
+        self._rows = result.fetchall()
+        self._types = [wire_type(type_) for type_ in result.types]
+        self._formats = formats_of(formats, len(self.fields))
+        self._at = 0
+
+    @property
+    def done(self) -> bool:
+        """True once all rows were fetched."""
+        return self._at >= self.count
+
+    def description(self) -> bytes:
+        """Write the columns."""
+        return messages.row_description(self.fields, self._formats)
+
+    def fetch(self, most: int | None) -> tuple[int, Iterator[bytes]]:
+        """Take so many of the rows that are left, all if None: their number, and the messages."""
+        left = self.count - self._at
+        number = left if most is None else min(most, left)
+        start, self._at = self._at, self._at + number
+        return number, self._written(start, start + number)
+
+    def _written(self, start: int, end: int) -> Iterator[bytes]:
+        for first in range(start, end, _AT_ONCE):
+            rows = self._rows[first : min(end, first + _AT_ONCE)]
+            if not self.fields:
+                yield messages.empty_rows(len(rows))
+                continue
+            columns = zip(*rows, strict=True)
+            yield messages.data_rows(
+                [
+                    encoded(values, type_, format_)
+                    for values, type_, format_ in zip(
+                        columns, self._types, self._formats, strict=True
+                    )
+                ]
+            )
+
+
+def fields_of(names: Sequence[str], types: Sequence[str]) -> tuple[Field, ...]:
+    """Describe columns of these names, and of these types of DuckDB's."""
+    return tuple(field_of(name, type_) for name, type_ in zip(names, types, strict=True))
+
+
+def copied(result: Result, asked: Copy) -> Iterator[bytes]:
+    """Write an answer as COPY sends it, without the message before it."""
+    types = [wire_type(type_) for type_ in result.types]
+    if asked.format == "binary":
+        yield from _copied_binary(result, types)
+        return
+    if asked.header:
+        yield messages.copy_data(_line(asked, result.columns))
+    for row in result.fetchall():
+        texts = [
+            None if value is None else type_.text(value).decode()
+            for value, type_ in zip(row, types, strict=True)
+        ]
+        yield messages.copy_data(_line(asked, texts))
+
+
+def _line(asked: Copy, texts: Sequence[str | None]) -> bytes:
+    if asked.format == "text":
+        escaped = [
+            asked.null if text is None else _escaped(text, asked.delimiter) for text in texts
+        ]
+        return (asked.delimiter.join(escaped) + "\n").encode()
+    line = io.StringIO()
+    writer = csv.writer(line, delimiter=asked.delimiter, lineterminator="\n")
+    writer.writerow(texts)
+    return line.getvalue().encode()
+
+
+_ESCAPES: Final = {
+    "\\": "\\\\",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\v": "\\v",
+}
+
+
+def _escaped(text: str, delimiter: str) -> str:
+    return "".join(_ESCAPES.get(c, "\\" + c if c == delimiter else c) for c in text)
+
+
+def _copied_binary(result: Result, types: Sequence[object]) -> Iterator[bytes]:
+    """Write the header with the first row, as PostgreSQL does and clients expect."""
+    columns = [
+        encoded(values, wire_type(type_), BINARY_FORMAT)
+        for values, type_ in zip(zip(*result.fetchall(), strict=True), result.types, strict=False)
+    ]
+    before = _BINARY_HEAD
+    count = len(types).to_bytes(2)
+    for row in zip(*columns, strict=True):
+        yield messages.copy_data(before + count + b"".join(row))
+        before = b""
+    yield messages.copy_data(before + _BINARY_END)
+
+
+def copy_format(asked: Copy) -> int:
+    """Return the format of a COPY, as the protocol numbers it."""
+    return BINARY_FORMAT if asked.format == "binary" else TEXT_FORMAT

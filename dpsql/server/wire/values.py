@@ -1,0 +1,303 @@
+"""Values on the wire: types by their OIDs, columns encoded as text or binary, parameters decoded.
+
+Columns are encoded whole, as that is twice as fast as value by value. Each encoded value has its
+length before it, and NULL is a length of -1. Types that PostgreSQL has not go as ``json``.
+Checked by ``tests/server/test_wire_values.py`` against a real PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from dpsql.core.formatting import json_text
+from dpsql.core.sql_types import SqlType
+from dpsql.server.wire.messages import Field, ProtocolError, utf8
+
+TEXT_FORMAT, BINARY_FORMAT = 0, 1
+
+_Encode: TypeAlias = Callable[[Any], bytes]
+_Decode: TypeAlias = Callable[[bytes], object]
+
+_NULL: Final = struct.pack("!i", -1)
+_LENGTH: Final = struct.Struct("!i").pack
+_EPOCH: Final = datetime(2000, 1, 1)
+_FIRST_DAY: Final = _EPOCH.date().toordinal()
+_MICROSECOND: Final = timedelta(microseconds=1)
+_MIDNIGHT: Final = datetime.min
+_BASE: Final = 10_000  # of the digits of a binary numeric
+_NEGATIVE, _NAN, _ENDLESS, _MINUS_ENDLESS = 0x4000, 0xC000, 0xD000, 0xF000
+
+
+@dataclass(frozen=True, slots=True)
+class WireType:
+    """A type of PostgreSQL: its OID, its size (-1 if it varies), and how values are written."""
+
+    name: str
+    oid: int
+    size: int
+    text: _Encode
+    binary: _Encode
+
+
+# -- text ---------------------------------------------------------------------------------------
+
+
+def _float_text(value: float) -> bytes:
+    if math.isfinite(value):
+        return repr(float(value)).removesuffix(".0").encode()
+    return b"NaN" if math.isnan(value) else b"Infinity" if value > 0 else b"-Infinity"
+
+
+def _decimal_text(value: Any) -> bytes:
+    if isinstance(value, Decimal) and value.is_finite():
+        return f"{value:f}".encode()
+    return _float_text(float(value)) if isinstance(value, float | Decimal) else str(value).encode()
+
+
+def _moment_text(value: Any) -> bytes:
+    """Write a moment as ``DateStyle`` ISO has it, in UTC if it has a zone."""
+    if not isinstance(value, datetime):
+        return str(value).encode()
+    if value.tzinfo is None:
+        return value.isoformat(" ").encode()
+    return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ").encode() + b"+00"
+
+
+def _interval_text(value: timedelta) -> bytes:
+    seconds = value.seconds
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    clock += f".{value.microseconds:06}" if value.microseconds else ""
+    if not value.days:
+        return clock.encode()
+    days = f"{value.days} day{'' if abs(value.days) == 1 else 's'}"
+    return f"{days} {clock}".encode() if seconds or value.microseconds else days.encode()
+
+
+def _plain(value: object) -> bytes:
+    return str(value).replace("\0", "").encode(errors="replace")
+
+
+# -- binary -------------------------------------------------------------------------------------
+
+
+def _packed(form: str) -> _Encode:
+    return struct.Struct(form).pack
+
+
+def _numeric(value: Any) -> bytes:
+    """Write a number as PostgreSQL's numeric: groups of four digits from the decimal point."""
+    exact = value if isinstance(value, Decimal) else Decimal(value)
+    if not exact.is_finite():
+        code = _NAN if exact.is_nan() else _MINUS_ENDLESS if exact < 0 else _ENDLESS
+        return struct.pack("!hhHh", 0, 0, code, 0)
+    sign, digits, exponent = exact.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(0, -exponent)
+    written = "".join(map(str, digits)) + "0" * max(0, exponent)
+    whole, part = (written, "") if not scale else (written[:-scale], written[-scale:])
+    part = part.rjust(scale, "0")
+    whole = whole.zfill(-(-len(whole) // 4) * 4)
+    part += "0" * (-len(part) % 4)
+    groups = [int((whole + part)[place : place + 4]) for place in range(0, len(whole + part), 4)]
+    weight = len(whole) // 4 - 1
+    while groups and not groups[0]:
+        groups.pop(0)
+        weight -= 1
+    while groups and not groups[-1]:
+        groups.pop()
+    head = (len(groups), weight if groups else 0, _NEGATIVE * sign, scale)
+    return struct.pack("!hhHh", *head) + struct.pack(f"!{len(groups)}h", *groups)
+
+
+def _days(value: date) -> bytes:
+    return struct.pack("!i", value.toordinal() - _FIRST_DAY)
+
+
+def _microseconds(value: Any) -> bytes:
+    naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+    return struct.pack("!q", (naive - _EPOCH) // _MICROSECOND)
+
+
+def _clock(value: time) -> bytes:
+    since = datetime.combine(_MIDNIGHT, value.replace(tzinfo=None)) - _MIDNIGHT
+    return struct.pack("!q", since // _MICROSECOND)
+
+
+def _interval(value: timedelta) -> bytes:
+    rest = value - timedelta(days=value.days)
+    return struct.pack("!qii", rest // _MICROSECOND, value.days, 0)
+
+
+_TEXT: Final = WireType("text", 25, -1, _plain, _plain)
+_JSON: Final = WireType(
+    "json", 114, -1, lambda v: json_text(v).encode(), lambda v: json_text(v).encode()
+)
+_NUMERIC: Final = WireType("numeric", 1700, -1, _decimal_text, _numeric)
+_INT2: Final = WireType("int2", 21, 2, _plain, _packed("!h"))
+_INT4: Final = WireType("int4", 23, 4, _plain, _packed("!i"))
+_INT8: Final = WireType("int8", 20, 8, _plain, _packed("!q"))
+_STAMP: Final = WireType("timestamp", 1114, 8, _moment_text, _microseconds)
+
+WIRE_TYPES: Final = MappingProxyType(
+    {
+        "BOOLEAN": WireType("bool", 16, 1, lambda v: b"t" if v else b"f", _packed("!?")),
+        **dict.fromkeys(("TINYINT", "SMALLINT", "UTINYINT"), _INT2),
+        **dict.fromkeys(("INTEGER", "USMALLINT"), _INT4),
+        **dict.fromkeys(("BIGINT", "UINTEGER"), _INT8),
+        **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL"), _NUMERIC),
+        "FLOAT": WireType("float4", 700, 4, _float_text, _packed("!f")),
+        "DOUBLE": WireType("float8", 701, 8, _float_text, _packed("!d")),
+        **dict.fromkeys(("VARCHAR", "ENUM"), _TEXT),
+        "BLOB": WireType("bytea", 17, -1, lambda v: b"\\x" + bytes(v).hex().encode(), bytes),
+        "DATE": WireType("date", 1082, 4, _plain, _days),
+        **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), _STAMP),
+        "TIMESTAMP WITH TIME ZONE": WireType("timestamptz", 1184, 8, _moment_text, _microseconds),
+        "TIME": WireType("time", 1083, 8, _plain, _clock),
+        "INTERVAL": WireType("interval", 1186, 16, _interval_text, _interval),
+        "UUID": WireType("uuid", 2950, 16, _plain, lambda v: UUID(str(v)).bytes),
+        "JSON": WireType("json", 114, -1, _plain, _plain),
+    }
+)
+"""The type of PostgreSQL for each kind of DuckDB's; of others it is ``json``."""
+
+
+def wire_type(type_: str) -> WireType:
+    """Return PostgreSQL's type for one of DuckDB's, by its text."""
+    return WIRE_TYPES.get(SqlType.of(type_).kind, _JSON)
+
+
+def field_of(name: str, type_: str) -> Field:
+    """Describe a column of this name, and of this type of DuckDB's."""
+    found = wire_type(type_)
+    return Field(name, found.oid, found.size)
+
+
+def encoded(values: Iterable[object], type_: WireType, format_: int) -> list[bytes]:
+    """Encode a column, each value with its length."""
+    encode = type_.binary if format_ == BINARY_FORMAT else type_.text
+    found = []
+    for value in values:
+        if value is None:
+            found.append(_NULL)
+        else:
+            written = encode(value)
+            found.append(_LENGTH(len(written)) + written)
+    return found
+
+
+# -- parameters ---------------------------------------------------------------------------------
+
+
+def _truth(text: str) -> bool:
+    word = text.strip().lower()
+    if word in ("t", "true", "y", "yes", "on", "1"):
+        return True
+    if word in ("f", "false", "n", "no", "off", "0"):
+        return False
+    raise ValueError
+
+
+def _decimal(body: bytes) -> Decimal:
+    """Read PostgreSQL's binary numeric."""
+    count, weight, sign, scale = struct.unpack_from("!hhHh", body)
+    if sign not in (0, _NEGATIVE):
+        return (
+            Decimal("NaN")
+            if sign == _NAN
+            else Decimal("-Infinity" if sign == _MINUS_ENDLESS else "Infinity")
+        )
+    groups = struct.unpack_from(f"!{count}h", body, 8)
+    found = sum(
+        (Decimal(group).scaleb(4 * (weight - place)) for place, group in enumerate(groups)),
+        Decimal(0),
+    )
+    return (-found if sign else found).quantize(Decimal(1).scaleb(-scale)) if count else found
+
+
+def _unpacked(form: str) -> _Decode:
+    read = struct.Struct(form).unpack
+    return lambda body: read(body)[0]
+
+
+def _moment(body: bytes) -> datetime:
+    since: int = int.from_bytes(body, signed=True)
+    return _EPOCH + since * _MICROSECOND
+
+
+def _of_day(body: bytes) -> date:
+    (days,) = struct.unpack("!i", body)
+    return date.fromordinal(days + _FIRST_DAY)
+
+
+def _in_text(read: Callable[[str], object]) -> _Decode:
+    return lambda body: read(utf8(body))
+
+
+def _bytes_of(text: str) -> bytes:
+    if not text.startswith("\\x"):
+        raise ValueError
+    return bytes.fromhex(text[2:])
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterType:
+    """How values of a type of parameters are read."""
+
+    text: _Decode
+    binary: _Decode
+
+
+_AS_TEXT: Final = ParameterType(utf8, utf8)
+PARAMETER_TYPES: Final = MappingProxyType(
+    {
+        **dict.fromkeys((0, 18, 19, 25, 114, 705, 1042, 1043), _AS_TEXT),
+        16: ParameterType(_in_text(_truth), _unpacked("!?")),
+        17: ParameterType(_in_text(_bytes_of), bytes),
+        20: ParameterType(_in_text(int), _unpacked("!q")),
+        21: ParameterType(_in_text(int), _unpacked("!h")),
+        23: ParameterType(_in_text(int), _unpacked("!i")),
+        26: ParameterType(_in_text(int), _unpacked("!I")),
+        700: ParameterType(_in_text(float), _unpacked("!f")),
+        701: ParameterType(_in_text(float), _unpacked("!d")),
+        1082: ParameterType(_in_text(date.fromisoformat), _of_day),
+        1114: ParameterType(_in_text(datetime.fromisoformat), _moment),
+        1184: ParameterType(
+            _in_text(datetime.fromisoformat), lambda body: _moment(body).replace(tzinfo=UTC)
+        ),
+        1700: ParameterType(_in_text(Decimal), _decimal),
+        2950: ParameterType(_in_text(UUID), lambda body: UUID(bytes=body)),
+    }
+)
+"""The types that parameters may have, by OID; 0 and 705 are values of no type, read as text."""
+
+
+def parameter_of(body: bytes | None, oid: int, format_: int, place: int) -> object:
+    """Read the value of a parameter. Raises ``ProtocolError`` for what is none of its type."""
+    if body is None:
+        return None
+    known = PARAMETER_TYPES.get(oid)
+    if known is None:
+        raise ProtocolError(f"parameter ${place} has a type that is not known here", "0A000")
+    try:
+        return known.binary(body) if format_ == BINARY_FORMAT else known.text(body)
+    except (ValueError, OverflowError, struct.error, InvalidOperation):
+        pass
+    # Outside the handler, so that its context quotes nothing.
+    raise ProtocolError(f"the value of parameter ${place} is none of its type", "22P02")
+
+
+def formats_of(given: Sequence[int], number: int) -> tuple[int, ...]:
+    """Return a format for each of so many: none given is text, and one stands for all."""
+    if len(given) <= 1:
+        return tuple(given or (TEXT_FORMAT,)) * number
+    if len(given) != number:
+        raise ProtocolError("there are formats for another number of columns or parameters")
+    return tuple(given)
