@@ -13,10 +13,11 @@ from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
 
 from dpsql.core.schema import fold
-from dpsql.errors import SQLSyntaxError
+from dpsql.errors import Place, SQLSyntaxError
 from dpsql.syntax.dialect import PrivateDuckDB
 
 _DIALECT: Final = PrivateDuckDB()
+_BRACKET: Final = "("
 _BEGINNINGS: Final = frozenset({"BEGIN", "START"})
 _ENDINGS: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
 _COPY_FORMATS: Final = frozenset({"text", "csv", "binary"})
@@ -150,11 +151,9 @@ class _Words:
 
     def wrong(self) -> SQLSyntaxError:
         """Build the error for what cannot stand here."""
-        from dpsql.errors import Place
-
         tokens = self._tokens
         last = tokens[min(self.at, len(tokens) - 1)]
-        place = Place.in_text(self._text, last.start, last.end + 1)
+        place = Place.in_text(self._text, _start(last), last.end + 1 - len(_BRACKET))
         return SQLSyntaxError(
             "the statement is not one that is known", code="syntax_error", place=place
         )
@@ -169,7 +168,8 @@ def own_statement(text: str) -> Own | None:
     if not first.startswith(_FIRST):
         return None
     try:
-        tokens = _DIALECT.tokenize(text)
+        # Behind a bracket no word is one of those whose rest the lexer takes for a text.
+        tokens = _DIALECT.tokenize(_BRACKET + text)[len(_BRACKET) :]
     except TokenError:
         return None  # refused by the session, with a place
     words = _Words(text, tokens)
@@ -216,6 +216,11 @@ def _read(words: _Words, tokens: list[Token]) -> Own | None:
     return None
 
 
+def _start(token: Token) -> int:
+    """Return where a token begins in the statement itself."""
+    return token.start - len(_BRACKET)
+
+
 def _ending(words: _Words, word: str) -> End:
     words.token()
     if not words.skip("WORK"):
@@ -238,7 +243,7 @@ def _declared(words: _Words) -> Declare:
     words.skip("WITHOUT", "HOLD")
     if not words.skip("FOR"):
         raise words.wrong()
-    start = words.token().start
+    start = _start(words.token())
     words.at = len(words._tokens)
     return Declare(name, start)
 
@@ -261,7 +266,6 @@ def _copied(words: _Words) -> Copy:
     start, depth = words.token(), 1
     token = start
     while depth:
-        last = token
         token = words.token()
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
     if not words.skip("TO", "STDOUT"):
@@ -274,7 +278,7 @@ def _copied(words: _Words) -> Copy:
         raise words.wrong()
     csv = format_ == "csv"
     return Copy(
-        *(start.start, last.end + 1, format_),
+        *(_start(start), _start(token), format_),
         header=given.get("header", "false") in ("true", "on", "1"),
         delimiter=given.get("delimiter", "," if csv else "\t"),
         null=given.get("null", "" if csv else "\\N"),
