@@ -203,6 +203,9 @@ class Conversation:
         await self._write(messages.parameter_description(types) + columns)
 
     async def _describe_portal(self, portal: Portal) -> None:
+        if portal.answer is not None:
+            await self._write(portal.answer.description())
+            return
         own = own_statement(portal.text)
         if isinstance(own, Fetch):
             rows = self._cursor(own.name)
