@@ -66,15 +66,20 @@ def _moment_text(value: Any) -> bytes:
     """Write a moment as ``DateStyle`` ISO has it, in UTC if it has a zone."""
     if not isinstance(value, datetime):
         return str(value).encode()
-    if value.tzinfo is None:
-        return value.isoformat(" ").encode()
-    return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ").encode() + b"+00"
+    zone = b"" if value.tzinfo is None else b"+00"
+    naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+    return _without_zeros(naive.isoformat(" ")).encode() + zone
+
+
+def _without_zeros(text: str) -> str:
+    """Write a fraction of a second without its last zeros."""
+    return text.rstrip("0") if "." in text else text
 
 
 def _interval_text(value: timedelta) -> bytes:
     seconds = value.seconds
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    clock += f".{value.microseconds:06}" if value.microseconds else ""
+    clock += _without_zeros(f".{value.microseconds:06}") if value.microseconds else ""
     if not value.days:
         return clock.encode()
     days = f"{value.days} day{'' if abs(value.days) == 1 else 's'}"
@@ -160,7 +165,7 @@ WIRE_TYPES: Final = MappingProxyType(
         "DATE": WireType("date", 1082, 4, _plain, _days),
         **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), _STAMP),
         "TIMESTAMP WITH TIME ZONE": WireType("timestamptz", 1184, 8, _moment_text, _microseconds),
-        "TIME": WireType("time", 1083, 8, _plain, _clock),
+        "TIME": WireType("time", 1083, 8, lambda v: _without_zeros(str(v)).encode(), _clock),
         "INTERVAL": WireType("interval", 1186, 16, _interval_text, _interval),
         "UUID": WireType("uuid", 2950, 16, _plain, lambda v: UUID(str(v)).bytes),
         "JSON": WireType("json", 114, -1, _plain, _plain),
@@ -215,11 +220,15 @@ def _decimal(body: bytes) -> Decimal:
             else Decimal("-Infinity" if sign == _MINUS_ENDLESS else "Infinity")
         )
     groups = struct.unpack_from(f"!{count}h", body, 8)
-    found = sum(
-        (Decimal(group).scaleb(4 * (weight - place)) for place, group in enumerate(groups)),
-        Decimal(0),
-    )
-    return (-found if sign else found).quantize(Decimal(1).scaleb(-scale)) if count else found
+    # In whole numbers, as arithmetic of decimals rounds.
+    last = weight - count + 1  # the power of the base of the last group
+    whole = 0
+    for group in groups:
+        whole = whole * _BASE + group
+    shift = 4 * last + scale
+    whole = whole * 10**shift if shift >= 0 else whole // 10**-shift
+    digits = tuple(map(int, str(whole)))
+    return Decimal((1 if sign else 0, digits, -scale))
 
 
 def _unpacked(form: str) -> _Decode:

@@ -1,0 +1,117 @@
+"""Values go as PostgreSQL itself sends them, as text and binary, and come back as they were."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import psycopg
+import pytest
+
+from dpsql.server.wire.messages import ProtocolError
+from dpsql.server.wire.values import (
+    BINARY_FORMAT,
+    TEXT_FORMAT,
+    encoded,
+    parameter_of,
+    wire_type,
+)
+from helpers.postgresql_server import Server
+
+# The type in DuckDB, in PostgreSQL, and values in PostgreSQL's words.
+VALUES = [
+    ("BOOLEAN", "bool", ["true", "false"]),
+    ("SMALLINT", "int2", ["0", "-32768", "32767"]),
+    ("INTEGER", "int4", ["-2147483648", "7"]),
+    ("BIGINT", "int8", ["9223372036854775807", "-1"]),
+    (
+        "DECIMAL(38,6)",
+        "numeric(38,6)",
+        ["0", "0.000001", "-1234567.890123", "10000", "99990000", "0.0001", "-0.5", "1"],
+    ),
+    ("HUGEINT", "numeric", ["170141183460469231731687303715884105727", "-10000", "0", "12"]),
+    ("FLOAT", "float4", ["0.5", "-1.25", "NaN", "Infinity"]),
+    ("DOUBLE", "float8", ["0.1", "100", "-Infinity", "NaN", "2.5"]),
+    ("VARCHAR", "text", ["'é\n'", "''", "'it''s'"]),
+    ("BLOB", "bytea", [r"'\x00ff41'", "''"]),
+    ("DATE", "date", ["'2026-11-29'", "'0001-01-01'", "'1999-12-31'"]),
+    ("TIMESTAMP", "timestamp", ["'2026-11-29 12:13:14.5'", "'1900-01-01 00:00:00'"]),
+    ("TIMESTAMP WITH TIME ZONE", "timestamptz", ["'2026-11-29 12:13:14+00'"]),
+    ("TIME", "time", ["'23:59:59.999999'", "'00:00:00'"]),
+    ("UUID", "uuid", ["'12345678-1234-5678-1234-567812345678'"]),
+    ("INTERVAL", "interval", ["'3 days 04:05:06'", "'00:00:01'", "'1 day'", "'2 days'"]),
+]
+
+
+@pytest.fixture(scope="module")
+def real(postgres_server: Server) -> Any:
+    with psycopg.connect(postgres_server.url("postgres")) as connection:
+        connection.execute("SET timezone = 'UTC'")
+        yield connection
+
+
+def sent(connection: Any, sql: str, *, binary: bool) -> tuple[bytes | None, Any, int]:
+    """What PostgreSQL sends for a value, the value in Python, and its OID."""
+    cursor = connection.cursor(binary=binary)
+    value = cursor.execute(sql).fetchone()[0]
+    found = cursor.pgresult
+    return found.get_value(0, 0), value, found.ftype(0)
+
+
+@pytest.mark.parametrize(("duckdb", "postgresql", "texts"), VALUES, ids=lambda v: str(v)[:12])
+@pytest.mark.parametrize("format_", [TEXT_FORMAT, BINARY_FORMAT], ids=["text", "binary"])
+def test_a_value_goes_as_postgresql_sends_it(
+    duckdb: str, postgresql: str, texts: list[str], format_: int, real: Any
+) -> None:
+    type_ = wire_type(duckdb)
+    for text in texts:
+        sql = (
+            f"SELECT {text}::{postgresql}"
+            if text.startswith("'")
+            else f"SELECT '{text}'::{postgresql}"
+        )
+        body, value, oid = sent(real, sql, binary=format_ == BINARY_FORMAT)
+        assert type_.oid == oid
+        assert body is not None
+        assert encoded([value, None], type_, format_) == [
+            struct.pack("!i", len(body)) + body,
+            struct.pack("!i", -1),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("duckdb", "postgresql", "texts"),
+    [each for each in VALUES if each[0] not in ("TIME", "INTERVAL")],
+    ids=lambda v: str(v)[:12],
+)
+def test_a_parameter_comes_back_as_it_was(
+    duckdb: str, postgresql: str, texts: list[str], real: Any
+) -> None:
+    for text in texts:
+        sql = f"SELECT {text if text.startswith(chr(39)) else repr(text)}::{postgresql}"
+        for binary in (False, True):
+            body, value, oid = sent(real, sql, binary=binary)
+            assert repr(parameter_of(body, oid, int(binary), 1)) in (
+                repr(value),
+                repr(value).replace("zoneinfo.ZoneInfo(key='UTC')", "datetime.timezone.utc"),
+            )
+
+
+@pytest.mark.parametrize(
+    ("body", "oid", "format_", "sqlstate"),
+    [
+        (b"x", 23, TEXT_FORMAT, "22P02"),
+        (b"abc", 23, BINARY_FORMAT, "22P02"),
+        (b"\xff", 25, TEXT_FORMAT, "22021"),
+        (b"2026-13-01", 1082, TEXT_FORMAT, "22P02"),
+        (b"\x7f" * 8, 1114, BINARY_FORMAT, "22P02"),
+        (b"x", 600, TEXT_FORMAT, "0A000"),
+    ],
+)
+def test_what_is_no_value_of_its_type_is_refused_without_it(
+    body: bytes, oid: int, format_: int, sqlstate: str
+) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        parameter_of(body, oid, format_, 1)
+    assert caught.value.sqlstate == sqlstate
+    assert caught.value.__context__ is None
