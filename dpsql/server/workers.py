@@ -1,0 +1,111 @@
+"""Where statements run: so many at once, in turn, and no account takes the room of others.
+
+A statement waits in the line of its account, then for one of the places that all share; who waits
+too long, or finds the line full, is refused before anything is reserved. How long one waits shows
+the load of the server, and of the data no more than that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from dpsql.errors import OperationalError
+
+_Found = TypeVar("_Found")
+
+
+class Workers:
+    """The places where statements run. To be used in one event loop.
+
+    ``places``: how many run at once, half of the processors but two at least if None.
+    ``of_account``: how many of one account do. ``waiting``: how many may wait beside, for
+    ``seconds`` at most.
+    """
+
+    def __init__(
+        self,
+        places: int | None = None,
+        of_account: int = 2,
+        waiting: int = 100,
+        seconds: float = 30.0,
+    ) -> None:
+        self.places = places or max(2, (os.cpu_count() or 2) // 2)
+        self._shared = asyncio.Semaphore(self.places)
+        self._of_account = of_account
+        self._accounts: dict[str, asyncio.Semaphore] = {}
+        self._using: Counter[str] = Counter()
+        self._most_waiting = waiting
+        self._waiting = 0
+        self._seconds = seconds
+        self._threads = ThreadPoolExecutor(self.places, thread_name_prefix="dpsql-statement")
+        # Logins, and the ends of connections, wait for no statement.
+        self._short = ThreadPoolExecutor(2, thread_name_prefix="dpsql-door")
+
+    async def shortly(self, work: Callable[[], _Found]) -> _Found:
+        """Do what takes milliseconds and reads no rows."""
+        return await asyncio.get_running_loop().run_in_executor(self._short, work)
+
+    async def run(self, account: str, work: Callable[[], _Found]) -> _Found:
+        """Do the work of an account in its turn; returns what it returns.
+
+        Raises ``OperationalError`` (``server_busy``) where there is no place for it in time. Work
+        that has begun goes on to its end, whoever waits for it.
+        """
+        if self._waiting >= self._most_waiting:
+            raise _busy()
+        own = self._accounts.setdefault(account, asyncio.Semaphore(self._of_account))
+        self._using[account] += 1
+        try:
+            await self._turn(own)
+            try:
+                return await self._in_thread(work)
+            finally:
+                self._shared.release()
+                own.release()
+        finally:
+            self._using[account] -= 1
+            if not self._using[account]:
+                del self._using[account], self._accounts[account]
+
+    async def _turn(self, own: asyncio.Semaphore) -> None:
+        """Wait for a place of the account, then for one of all."""
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                await own.acquire()
+                try:
+                    await self._shared.acquire()
+                except BaseException:
+                    own.release()
+                    raise
+        except TimeoutError:
+            raise _busy() from None
+        finally:
+            self._waiting -= 1
+
+    async def _in_thread(self, work: Callable[[], _Found]) -> _Found:
+        """Do the work in a thread; its place is taken until it is done, cancelled or not."""
+        task = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait([task])
+            raise
+
+    def close(self) -> None:
+        """Wait for what runs, and end the threads."""
+        self._threads.shutdown()
+        self._short.shutdown()
+
+
+def _busy() -> OperationalError:
+    return OperationalError(
+        "the server has no room for the statement now",
+        code="server_busy",
+        hint="Ask again later. Nothing was reserved or spent.",
+    )
