@@ -330,7 +330,10 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "executemany": "It would pay for every answer and show only the last.",
         "not_allowed": "The program that opened the session does not let it do this.",
     },
-    OperationalError: {"set_union_too_large": "More privacy units or keys than a set union takes."},
+    OperationalError: {
+        "server_busy": "The server has no room for another statement: ask again later.",
+        "set_union_too_large": "More privacy units or keys than a set union takes.",
+    },
     ParameterError: {
         "bad_arguments": "An argument of a tool is missing, unknown, or of another type.",
         "epsilon_and_max_error": "An epsilon and a maximum error in one place: each decides the "

@@ -25,7 +25,7 @@ from dpsql.server.wire.messages import (
     WantsTls,
 )
 
-WORDS = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=20)
+WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 OIDS = st.integers(-(2**31), 2**31 - 1)
 CODES = st.lists(st.sampled_from([0, 1]), max_size=4).map(tuple)
 VALUES = st.lists(st.none() | st.binary(max_size=9), max_size=5).map(tuple)

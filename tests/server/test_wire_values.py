@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from helpers.postgresql_server import Server
 
 from dpsql.server.wire.messages import ProtocolError
 from dpsql.server.wire.values import (
@@ -16,7 +17,6 @@ from dpsql.server.wire.values import (
     parameter_of,
     wire_type,
 )
-from helpers.postgresql_server import Server
 
 # The type in DuckDB, in PostgreSQL, and values in PostgreSQL's words.
 VALUES = [

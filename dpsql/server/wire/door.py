@@ -13,11 +13,12 @@ import secrets
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
+from dpsql.errors import Error
 from dpsql.server.wire import messages
-from dpsql.server.wire.conversation import Conversation, Worker
-from dpsql.server.wire.errors import FATAL, fields
+from dpsql.server.wire.conversation import Conversation
+from dpsql.server.wire.errors import FATAL, fields, fields_of
 from dpsql.server.wire.messages import (
     Cancel,
     Password,
@@ -26,11 +27,13 @@ from dpsql.server.wire.messages import (
     WantsGssapi,
     WantsTls,
 )
+from dpsql.server.workers import Workers
 from dpsql.service.session import Session
 
 SECONDS_TO_LOG_IN: Final = 15.0
 MOST_AT_THE_DOOR: Final = 100
 """How many connections may be open that have not logged in."""
+_Found = TypeVar("_Found")
 _MOST_SASL: Final = 4_096
 _SETTINGS: Final = {
     "server_version": "15.0 (dpsql)",
@@ -65,13 +68,21 @@ class Exchange(Protocol):
         """Take the client's last words; returns the server's. Raises ``LoginFailed``."""
 
 
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Whoever has logged in: the account that pays, and a session of it."""
+
+    account: str
+    session: Session
+
+
 class Guard(Protocol):
     """Who decides on logins, and what is opened to whom."""
 
     def exchange(self, user: str, address: str, binding: bytes | None) -> Exchange:
         """Begin a login; ``binding`` is the hash of the certificate, where there is TLS."""
 
-    async def admitted(self, exchange: Exchange, startup: Startup) -> Session:
+    def admitted(self, exchange: Exchange, startup: Startup) -> Admitted:
         """Open a session for who has logged in. Raises a ``dpsql.Error``, which is told."""
 
 
@@ -91,7 +102,7 @@ class Door:
     """
 
     guard: Guard
-    work: Worker
+    workers: Workers
     tls: Callable[[], ssl.SSLContext] | None = None
     binding: Callable[[], bytes] | None = None
     plain: bool = True
@@ -120,12 +131,14 @@ class Door:
                 startup = await self._started(reader, writer)
                 if startup is None:
                     return
-                session = await self._logged_in(startup, reader, writer)
+                admitted = await self._logged_in(startup, reader, writer)
             inside = True
             self._at_the_door -= 1
-            await self._converse(session, reader, writer)
+            await self._converse(admitted, reader, writer)
         except ProtocolError as error:
             await _send(writer, messages.error(fields(error.text, error.sqlstate, FATAL)))
+        except Error as error:
+            await _send(writer, messages.error({**fields_of(error), "S": FATAL, "V": FATAL}))
         except LoginFailed:
             text = "the login failed: check user name and password"
             await _send(writer, messages.error(fields(text, "28P01", FATAL)))
@@ -171,7 +184,7 @@ class Door:
 
     async def _logged_in(
         self, startup: Startup, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> Session:
+    ) -> Admitted:
         if startup.minor:
             unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
             await _send(writer, messages.negotiated(0, unknown))
@@ -183,18 +196,19 @@ class Door:
         exchange = self.guard.exchange(user, address, binding)
         await _send(writer, messages.sasl_offered(exchange.mechanisms))
         mechanism, words = messages.read_sasl_initial(await _password(reader))
-        answer = await self.work(lambda: exchange.begin(mechanism, words))
+        answer = await self.workers.shortly(lambda: exchange.begin(mechanism, words))
         await _send(writer, messages.sasl_words(answer))
         last = await _password(reader)
-        answer = await self.work(lambda: exchange.finish(last))
+        answer = await self.workers.shortly(lambda: exchange.finish(last))
         await _send(writer, messages.sasl_words(answer, final=True) + messages.AUTHENTICATED)
-        return await self.guard.admitted(exchange, startup)
+        return await self.workers.shortly(lambda: self.guard.admitted(exchange, startup))
 
     # -- after the login --------------------------------------------------------------------------
 
     async def _converse(
-        self, session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, admitted: Admitted, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        session = admitted.session
         self._last += 1
         process, key = self._last % (1 << 31), secrets.token_bytes(4)
         self._open[process] = _Open(key, session)
@@ -207,7 +221,10 @@ class Door:
                 writer.write(data)
                 await writer.drain()
 
-            conversation = Conversation(session, self.work, write)
+            async def work(do: Callable[[], _Found]) -> _Found:
+                return await self.workers.run(admitted.account, do)
+
+            conversation = Conversation(session, work, write)
             while True:
                 head = await reader.readexactly(5)
                 body = await reader.readexactly(messages.next_length(head, messages.MOST))
@@ -215,7 +232,7 @@ class Door:
                     return
         finally:
             del self._open[process]
-            await self.work(session.close)
+            await self.workers.shortly(session.close)
 
 
 async def _password(reader: asyncio.StreamReader) -> bytes:
