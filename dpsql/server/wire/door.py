@@ -221,10 +221,10 @@ class Door:
                 writer.write(data)
                 await writer.drain()
 
-            async def work(do: Callable[[], _Found]) -> _Found:
-                return await self.workers.run(admitted.account, do)
+            async def in_turn(work: Callable[[], _Found]) -> _Found:
+                return await self.workers.run(admitted.account, work)
 
-            conversation = Conversation(session, work, write)
+            conversation = Conversation(session, in_turn, write)
             while True:
                 head = await reader.readexactly(5)
                 body = await reader.readexactly(messages.next_length(head, messages.MOST))
