@@ -13,10 +13,11 @@ import secrets
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from dpsql.errors import Error
 from dpsql.server.wire import messages
+from dpsql.server.guard import Admitted, Guard
 from dpsql.server.wire.conversation import Conversation
 from dpsql.server.wire.errors import FATAL, fields, fields_of
 from dpsql.server.wire.messages import (
@@ -48,42 +49,6 @@ _SETTINGS: Final = {
     "default_transaction_read_only": "off",
     "in_hot_standby": "off",
 }
-
-
-class LoginFailed(Exception):
-    """Raised for a login that fails, whyever: clients are told one sentence."""
-
-
-class Exchange(Protocol):
-    """A login by SASL that is under way."""
-
-    @property
-    def mechanisms(self) -> tuple[str, ...]:
-        """The mechanisms to offer, the best first."""
-
-    def begin(self, mechanism: str, words: bytes) -> bytes:
-        """Take the client's first words; returns the server's. Raises ``LoginFailed``."""
-
-    def finish(self, words: bytes) -> bytes:
-        """Take the client's last words; returns the server's. Raises ``LoginFailed``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """Whoever has logged in: the account that pays, and a session of it."""
-
-    account: str
-    session: Session
-
-
-class Guard(Protocol):
-    """Who decides on logins, and what is opened to whom."""
-
-    def exchange(self, user: str, address: str, binding: bytes | None) -> Exchange:
-        """Begin a login; ``binding`` is the hash of the certificate, where there is TLS."""
-
-    def admitted(self, exchange: Exchange, startup: Startup) -> Admitted:
-        """Open a session for who has logged in. Raises a ``dpsql.Error``, which is told."""
 
 
 @dataclass(slots=True)
@@ -139,9 +104,6 @@ class Door:
             await _send(writer, messages.error(fields(error.text, error.sqlstate, FATAL)))
         except Error as error:
             await _send(writer, messages.error({**fields_of(error), "S": FATAL, "V": FATAL}))
-        except LoginFailed:
-            text = "the login failed: check user name and password"
-            await _send(writer, messages.error(fields(text, "28P01", FATAL)))
         finally:
             if not inside:
                 self._at_the_door -= 1
@@ -192,16 +154,26 @@ class Door:
         binding = self.binding() if encrypted and self.binding is not None else None
         peer = writer.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) else ""
-        user = startup.parameters.get("user", "")
-        exchange = self.guard.exchange(user, address, binding)
-        await _send(writer, messages.sasl_offered(exchange.mechanisms))
-        mechanism, words = messages.read_sasl_initial(await _password(reader))
-        answer = await self.workers.shortly(lambda: exchange.begin(mechanism, words))
-        await _send(writer, messages.sasl_words(answer))
-        last = await _password(reader)
-        answer = await self.workers.shortly(lambda: exchange.finish(last))
-        await _send(writer, messages.sasl_words(answer, final=True) + messages.AUTHENTICATED)
-        return await self.workers.shortly(lambda: self.guard.admitted(exchange, startup))
+        parameters = startup.parameters
+        user = parameters.get("user", "")
+        shortly = self.workers.shortly
+        knock = await shortly(lambda: self.guard.knock(user, address, binding))
+        try:
+            exchange = knock.exchange
+            await _send(writer, messages.sasl_offered(exchange.mechanisms))
+            mechanism, words = messages.read_sasl_initial(await _password(reader))
+            await _send(writer, messages.sasl_words(exchange.begin(mechanism, words)))
+            last = exchange.finish(await _password(reader))
+        except Error:
+            self.guard.failed(knock)
+            await asyncio.sleep(knock.wait)
+            raise
+        await asyncio.sleep(knock.wait)
+        settings = settings_of(parameters.get("options", ""))
+        database = parameters.get("database", user)
+        admitted = await shortly(lambda: self.guard.admit(knock, database, settings))
+        await _send(writer, messages.sasl_words(last, final=True) + messages.AUTHENTICATED)
+        return admitted
 
     # -- after the login --------------------------------------------------------------------------
 
@@ -233,6 +205,19 @@ class Door:
         finally:
             del self._open[process]
             await self.workers.shortly(session.close)
+
+
+def settings_of(options: str) -> dict[str, str]:
+    """Read the settings of a startup's ``options``: ``-c name=value``, or ``--name=value``."""
+    found: dict[str, str] = {}
+    words = iter(options.replace("\\ ", "\0").split())
+    for word in words:
+        given = next(words, "") if word == "-c" else word.removeprefix("--").removeprefix("-c")
+        name, sign, value = given.partition("=")
+        if not sign:
+            raise ProtocolError("options of a startup are -c name=value", "22023")
+        found[name.replace("-", "_")] = value.replace("\0", " ")
+    return found
 
 
 async def _password(reader: asyncio.StreamReader) -> bytes:
