@@ -12,8 +12,8 @@ import hmac
 import secrets
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
 
 from dpsql.errors import Error
 from dpsql.server.wire import messages
@@ -35,6 +35,7 @@ SECONDS_TO_LOG_IN: Final = 15.0
 MOST_AT_THE_DOOR: Final = 100
 """How many connections may be open that have not logged in."""
 _Found = TypeVar("_Found")
+_SECONDS_TO_END: Final = 5.0  # of statements that were interrupted
 _MOST_SASL: Final = 4_096
 _SETTINGS: Final = {
     "server_version": "15.0 (dpsql)",
@@ -51,30 +52,54 @@ _SETTINGS: Final = {
 }
 
 
+class Encryption(Protocol):
+    """The server's TLS: its context, and the hash of its certificate where clients can bind."""
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The context of handshakes."""
+
+    @property
+    def binding(self) -> bytes | None:
+        """The hash of the certificate, for channel binding."""
+
+
 @dataclass(slots=True)
 class _Open:
-    """A connection that has logged in, as cancelling sees it."""
+    """A connection that has logged in, as cancelling and stopping see it."""
 
     key: bytes
     session: Session
+    task: asyncio.Task[None]
+    busy: bool = False
 
 
-@dataclass
 class Door:
-    """Accepts connections. ``tls`` gives the context at each handshake, None where there is none.
+    """Accepts connections. Without ``tls`` they are not encrypted; with it, all have to be."""
 
-    ``plain`` allows connections without TLS beside, ``binding`` hashes the certificate.
-    """
+    def __init__(self, guard: Guard, workers: Workers, tls: Encryption | None = None) -> None:
+        self._guard = guard
+        self._workers = workers
+        self._tls = tls
+        self._open: dict[int, _Open] = {}
+        self._at_the_door = 0
+        self._last = 0
+        self._stopping = False
 
-    guard: Guard
-    workers: Workers
-    tls: Callable[[], ssl.SSLContext] | None = None
-    binding: Callable[[], bytes] | None = None
-    plain: bool = True
-    _open: dict[int, _Open] = field(default_factory=dict)
-    _at_the_door: int = 0
-    _last: int = 0
-    stopping: bool = False
+    async def stop(self, grace: float) -> None:
+        """End idle connections, and others once they are answered or ``grace`` seconds are over."""
+        self._stopping = True
+        for each in self._open.values():
+            if not each.busy:
+                each.task.cancel()
+        tasks = [each.task for each in self._open.values()]
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=grace)
+        for each in list(self._open.values()):
+            each.session.interrupt()
+        if late:
+            await asyncio.wait(late, timeout=_SECONDS_TO_END)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection to its end."""
@@ -122,7 +147,7 @@ class Door:
                 self._cancel(first)
                 return None
             if isinstance(first, Startup):
-                if not self.plain and writer.get_extra_info("ssl_object") is None:
+                if self._tls is not None and writer.get_extra_info("ssl_object") is None:
                     raise ProtocolError(
                         "connections are encrypted here: set sslmode=require", "28000"
                     )
@@ -130,13 +155,13 @@ class Door:
             if type(first) in asked:
                 raise ProtocolError("a client asks for encryption once")
             asked.add(type(first))
-            if isinstance(first, WantsGssapi) or self.tls is None:
+            if isinstance(first, WantsGssapi) or self._tls is None:
                 await _send(writer, messages.REFUSES_TLS)
             elif isinstance(first, WantsTls):
                 await _send(writer, messages.ACCEPTS_TLS)
                 if getattr(reader, "_buffer", b""):
                     raise ProtocolError("a client has sent more before the encryption began")
-                await writer.start_tls(self.tls(), ssl_handshake_timeout=SECONDS_TO_LOG_IN)
+                await writer.start_tls(self._tls.context, ssl_handshake_timeout=SECONDS_TO_LOG_IN)
 
     def _cancel(self, asked: Cancel) -> None:
         """Cancel what a connection does, if the key is its own; nobody is told which it was."""
@@ -151,13 +176,13 @@ class Door:
             unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
             await _send(writer, messages.negotiated(0, unknown))
         encrypted = writer.get_extra_info("ssl_object") is not None
-        binding = self.binding() if encrypted and self.binding is not None else None
+        binding = self._tls.binding if encrypted and self._tls is not None else None
         peer = writer.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) else ""
         parameters = startup.parameters
         user = parameters.get("user", "")
-        shortly = self.workers.shortly
-        knock = await shortly(lambda: self.guard.knock(user, address, binding))
+        shortly = self._workers.shortly
+        knock = await shortly(lambda: self._guard.knock(user, address, binding))
         try:
             exchange = knock.exchange
             await _send(writer, messages.sasl_offered(exchange.mechanisms))
@@ -165,13 +190,13 @@ class Door:
             await _send(writer, messages.sasl_words(exchange.begin(mechanism, words)))
             last = exchange.finish(await _password(reader))
         except Error:
-            self.guard.failed(knock)
+            self._guard.failed(knock)
             await asyncio.sleep(knock.wait)
             raise
         await asyncio.sleep(knock.wait)
         settings = settings_of(parameters.get("options", ""))
         database = parameters.get("database", user)
-        admitted = await shortly(lambda: self.guard.admit(knock, database, settings))
+        admitted = await shortly(lambda: self._guard.admit(knock, database, settings))
         await _send(writer, messages.sasl_words(last, final=True) + messages.AUTHENTICATED)
         return admitted
 
@@ -183,7 +208,9 @@ class Door:
         session = admitted.session
         self._last += 1
         process, key = self._last % (1 << 31), secrets.token_bytes(4)
-        self._open[process] = _Open(key, session)
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[process] = here = _Open(key, session, task)
         try:
             settings = [messages.parameter_status(*each) for each in _SETTINGS.items()]
             greeting = b"".join((*settings, messages.key_data(process, key)))
@@ -194,17 +221,24 @@ class Door:
                 await writer.drain()
 
             async def in_turn(work: Callable[[], _Found]) -> _Found:
-                return await self.workers.run(admitted.account, work)
+                return await self._workers.run(admitted.account, work)
 
             conversation = Conversation(session, in_turn, write)
-            while True:
+            while not self._stopping:
                 head = await reader.readexactly(5)
                 body = await reader.readexactly(messages.next_length(head, messages.MOST))
+                here.busy = True
                 if not await conversation.take(messages.read_message(head[:1], body)):
                     return
+                here.busy = False
+            await _send(writer, _GOING)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+            await _send(writer, _GOING)
         finally:
             del self._open[process]
-            await self.workers.shortly(session.close)
+            await self._workers.shortly(session.close)
 
 
 def settings_of(options: str) -> dict[str, str]:
@@ -218,6 +252,9 @@ def settings_of(options: str) -> dict[str, str]:
             raise ProtocolError("options of a startup are -c name=value", "22023")
         found[name.replace("-", "_")] = value.replace("\0", " ")
     return found
+
+
+_GOING: Final = messages.error(fields("the server is stopping", "57P01", FATAL))
 
 
 async def _password(reader: asyncio.StreamReader) -> bytes:

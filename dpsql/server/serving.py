@@ -1,0 +1,176 @@
+"""The process behind the doors: it listens, and stops so that nothing that was paid for is lost.
+
+At SIGTERM no connection is accepted any more, idle ones are told, and statements that run are
+answered within a grace; what is left then is interrupted, and its reservation stays spent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dpsql.errors import InterfaceError
+from dpsql.server.guard import Guard
+from dpsql.server.people.certificates import end_point_binding
+from dpsql.server.people.users import Users
+from dpsql.server.wire.door import Door
+from dpsql.server.workers import Workers
+from dpsql.service.session import Dataset
+
+USUAL_PORT: Final = 5439
+USUAL_GRACE: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """An address to listen on."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Listen:
+        """Read ``127.0.0.1:5439``, ``[::1]:5439`` or a host alone. Raises ``InterfaceError``."""
+        host, sign, port = text.rpartition(":")
+        if not sign or text.endswith("]"):
+            host, port = text, str(USUAL_PORT)
+        host = host.removeprefix("[").removesuffix("]")
+        if not host or not port.isdecimal() or int(port) > 65_535:
+            raise InterfaceError(
+                "this is no address to listen on",
+                code="bad_address",
+                hint="Write a host and a port: 127.0.0.1:5439, or [::1]:5439.",
+            )
+        return cls(host, int(port))
+
+    @property
+    def loopback(self) -> bool:
+        """True for an address that no other machine reaches."""
+        with suppress(ValueError):
+            return ipaddress.ip_address(self.host).is_loopback
+        return self.host == "localhost"
+
+    def __str__(self) -> str:
+        """Write the address as it is read."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The files of a certificate with its chain, and of its key, both PEM."""
+
+    chain: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """How the server listens and runs.
+
+    ``grace``: the seconds that statements have to end once the server stops. ``places`` and
+    ``of_account`` are those of ``Workers``.
+    """
+
+    listen: Listen = Listen("127.0.0.1", USUAL_PORT)
+    certificate: Certificate | None = None
+    grace: float = USUAL_GRACE
+    places: int | None = None
+    of_account: int = 2
+
+    def require_safe(self) -> None:
+        """Raise ``InterfaceError`` for an address that others reach without encryption."""
+        if self.certificate is None and not self.listen.loopback:
+            raise InterfaceError(
+                f"other machines reach {self.listen}, and there is no certificate",
+                code="plaintext_refused",
+                hint="Give --certificate and --key, or listen on 127.0.0.1 alone.",
+            )
+
+
+class Tls:
+    """The certificate of a server, read again by ``renew``."""
+
+    def __init__(self, certificate: Certificate) -> None:
+        self._certificate = certificate
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.binding: bytes | None = None
+        self.renew()
+
+    def renew(self) -> None:
+        """Read the files. Raises ``InterfaceError``, and the old certificate goes on."""
+        wrong = False
+        try:
+            self.context.load_cert_chain(self._certificate.chain, self._certificate.key)
+            pem = self._certificate.chain.read_text(encoding="ascii")
+            der = ssl.PEM_cert_to_DER_cert(pem[pem.index(_BEGIN) : pem.index(_END) + len(_END)])
+        except (OSError, ValueError):
+            wrong = True
+        if wrong:
+            raise InterfaceError(
+                "the certificate cannot be used",
+                code="bad_certificate",
+                hint="Give a chain and its key as PEM files that the server may read.",
+            )
+        self.binding = end_point_binding(der)
+
+
+_BEGIN: Final = "-----BEGIN CERTIFICATE-----"
+_END: Final = "-----END CERTIFICATE-----"
+
+
+async def serve(
+    dataset: Dataset,
+    users: Users,
+    settings: ServerSettings,
+    told: Callable[[Listen], None] = lambda address: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; ``told`` gets the address once it listens.
+
+    Raises ``InterfaceError`` where it cannot.
+    """
+    settings.require_safe()
+    tls = None if settings.certificate is None else Tls(settings.certificate)
+    workers = Workers(settings.places, settings.of_account)
+    door = Door(Guard(dataset, users), workers, tls=tls)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if tls is not None:
+        loop.add_signal_handler(signal.SIGHUP, _renewed(tls))
+    busy = False
+    try:
+        server = await asyncio.start_server(door.serve, settings.listen.host, settings.listen.port)
+    except OSError:
+        busy = True
+    if busy:
+        raise InterfaceError(
+            f"nothing can listen on {settings.listen}",
+            code="bad_address",
+            hint="Another process may listen there. Give another --listen.",
+        )
+    host, port = server.sockets[0].getsockname()[:2]
+    told(Listen(host, port))
+    try:
+        await stop.wait()
+    finally:
+        server.close()
+        await door.stop(settings.grace)
+        workers.close()
+
+
+def _renewed(tls: Tls) -> Callable[[], None]:
+    def renew() -> None:
+        with suppress(InterfaceError):
+            tls.renew()
+
+    return renew
