@@ -260,6 +260,23 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "server_unreachable": "A database server that does not answer, or refuses the connection.",
         "server_unsupported": "A database server of a kind, version or encoding that dpsql does "
         "not ask.",
+        "bad_verifier": "What is stored of a user's password for SCRAM is not in its form.",
+        "password_unreadable": "A password to be read from a file or from standard input is not "
+        "there.",
+        "token_exists": "The user of a server has a valid token of this name.",
+        "unknown_token": "The user of a server has no token of this name.",
+        "unknown_user": "The server has no user of this name.",
+        "user_exists": "The server has a user of this name, or of one that looks the same.",
+        "users_altered": "The file of a server's users is damaged, or was altered by something "
+        "else than dpsql.",
+        "users_busy": "Another process kept the file of a server's users locked for too long.",
+        "users_foreign": "The file is none of a server's users.",
+        "users_missing": "There is no file of a server's users at the path.",
+        "users_not_private": "Others than its owner may read or write the file of a server's "
+        "users.",
+        "users_not_written": "The file of a server's users cannot be written or read where it is.",
+        "users_version": "The file of a server's users is of a version that this dpsql does not "
+        "read.",
         "view_unreadable": "A view that fails, or reads files which its engine no longer reaches.",
     },
     InternalError: {
@@ -332,6 +349,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
     },
     OperationalError: {
         "server_busy": "The server has no room for another statement: ask again later.",
+        "login_failed": "A login at a server failed: name, password, token or their exchange were "
+        "wrong, or too many failed before. It says no more to anybody.",
         "set_union_too_large": "More privacy units or keys than a set union takes.",
     },
     ParameterError: {
@@ -348,6 +367,12 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "unknown_zone": "There is no time zone of that name.",
         "view_option_missing": "A view lacks an option that it needs.",
         "view_option_unknown": "A view has no option of that name.",
+        "bad_expiry": "A token would have expired before it was issued.",
+        "bad_iterations": "A number of iterations that verifiers of passwords cannot have.",
+        "bad_password": "A password that is too short, too long, or the user's name.",
+        "bad_scope": "Roles and accounts that do not belong together, or that a token's user does "
+        "not have.",
+        "bad_user_name": "A name that a server's user or token cannot have.",
         "bad_limit": "A selection of a negative number of places.",
         "bad_offsets": "Offsets of a selection that are not one finite number per score.",
         "bad_parameter": "A number out of range, given to the ledger or to `dpsql calibrate`.",

@@ -100,7 +100,7 @@ def plan(*arguments: str) -> dict[str, object]:
 
 def test_every_setting_has_a_variable_named_after_it() -> None:
     expected = {"database", "policies", "ledger", "analyst", "session", "format", "confidence"}
-    expected.add("complete")
+    expected |= {"complete", "users"}
     assert {s.key for s in settings()} == {*expected, *PARAMETER_NAMES, "mechanism"}
     assert all(s.envvar == f"DPSQL_{s.key.upper()}" for s in settings())
 
@@ -187,6 +187,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "session": "monday",
         "format": "csv",
         "confidence": 0.5,
+        "users": "people.db",
         "complete": "typing",
         "epsilon": 1,
         "delta": 1e-9,
@@ -207,7 +208,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
     (project / "all.toml").write_text("\n".join(["[dpsql]", *lines]))
     found = shown("--config", "all.toml", "config")
     for key, value in values.items():
-        text = str(project / str(value)) if key in ("database", "policies") else value
+        text = str(project / str(value)) if key in ("database", "policies", "users") else value
         expected = str(float(1)) if key == "epsilon" else str(text)
         assert found[key] == (expected, "all.toml [dpsql]"), key
 

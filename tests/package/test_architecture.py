@@ -19,7 +19,8 @@ LIBRARIES = {
     "sqlglot": {"pipeline", "sql", "engines", "syntax", "owner", "ir"},
     "duckdb": {"engines", "views", "owner", "pipeline", "results", "interfaces", "survey"},
     "sqlalchemy": {"interfaces"},
-    "sqlite3": {"ledger"},
+    "sqlite3": {"ledger", "server"},
+    "argon2": {"server"},
     "matplotlib": {"present", "results", "notebook"},
     "IPython": {"notebook"},
     "psycopg": {"ledger"},
@@ -104,6 +105,7 @@ ALONE = {
         "dpsql.errors",
         "dpsql.privacy.accounting",
     },
+    "dpsql.server.people": {"dpsql.core", "dpsql.errors"},
 }
 
 

@@ -177,8 +177,11 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     ),
 }
 """The functions that have an engine run something, by what it is over."""
-ASKING: Final = ("agents/", "ledger/", "interfaces/", "service/", "dbapi/", "notebook.py")
-"""Modules that ask dpsql itself, or keep the budget: they hold no engine of an owner's."""
+ASKING: Final = (
+    *("agents/", "ledger/", "interfaces/", "service/", "dbapi/", "notebook.py"),
+    "server/people/",
+)
+"""Modules that ask dpsql itself, or keep the budget or users: they hold no engine of an owner's."""
 BY_OWNERS: Final = {
     "misfits": {"engines/duckdb/engine.py", "interfaces/cli/check.py"},
     "prove": {"engines/duckdb/engine.py", "interfaces/cli/check.py"},

@@ -28,6 +28,7 @@ SAYS = {
     "notebook": "magics",
     "dbapi": "PEP 249",
     "agents": "tools for models",
+    "server": "doors and people",
     "present": "text, HTML, plots, files",
     "service": "answers one analyst",
     "owner": "init and check",

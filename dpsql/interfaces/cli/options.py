@@ -158,6 +158,14 @@ ledger = _setting(
 session = _setting(
     "--session", "-s", default="", help="A session of the analyst, with an account of its own."
 )
+users = _setting(
+    "--users",
+    default="users.db",
+    show_default=True,
+    path=True,
+    type=click.Path(path_type=Path),
+    help="The file of a server's users.",
+)
 confidence = _setting(
     "--confidence",
     type=float,
@@ -223,7 +231,7 @@ def _parameter(spec: ParameterSpec) -> Decorator:
 
 def every_setting(command: CommandFunction) -> CommandFunction:
     """Add all settings, none of them required."""
-    first = (optional_database, policies, ledger, _analyst(required=False), session)
+    first = (optional_database, policies, ledger, users, _analyst(required=False), session)
     return _stacked((*first, formats(*FORMATS), confidence, completing, privacy_parameters))(
         command
     )
