@@ -176,6 +176,10 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "is suspended.",
     },
     InterfaceError: {
+        "bad_address": "An address on which a server cannot listen.",
+        "bad_certificate": "A certificate or key of a server that cannot be used.",
+        "plaintext_refused": "A server would be reached by other machines without encryption.",
+        "unknown_dataset": "A client of a server asks for a dataset that it does not have.",
         "cancelled": "The call was cancelled before it had begun to read.",
         "no_step_closed": "No further step of a view has closed: there is nothing to publish.",
         "state_not_placed": "It is not said where the private state of views is kept.",

@@ -1,4 +1,4 @@
-"""Who may come in, and what is opened to whom: users with their accounts, the same for all doors."""
+"""Who may come in, and what is opened to them: users and accounts, the same for all doors."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ class Guard:
         """
         attempt = self._lockout.begin(user, address)
         found = self._users.credential(user)
-        exchange = ScramExchange(
-            found.verifier, allowed=found.login is not None, binding=binding
-        )
+        exchange = ScramExchange(found.verifier, allowed=found.login is not None, binding=binding)
         return Knock(exchange, attempt, found.login)
 
     def failed(self, knock: Knock) -> None:

@@ -51,6 +51,7 @@ SECTIONS: Final = {
         CommandEntry(
             "budget owner", "budget.group", "Create accounts, limit and renew them.", below=True
         ),
+        CommandEntry("serve", "serve", "Serve psql, drivers and dashboards.", pays=True),
         CommandEntry("user", "user", "Enrol people for a server, and give them tokens."),
         CommandEntry("schema", "schema", "Print the policies' JSON schema, for editors."),
     ),

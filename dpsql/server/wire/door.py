@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from dpsql.errors import Error
-from dpsql.server.wire import messages
 from dpsql.server.guard import Admitted, Guard
+from dpsql.server.wire import messages
 from dpsql.server.wire.conversation import Conversation
 from dpsql.server.wire.errors import FATAL, fields, fields_of
 from dpsql.server.wire.messages import (

@@ -1,0 +1,353 @@
+"""A real server process, and clients on PostgreSQL's own library: psycopg."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+
+from dpsql.server.people.records import Role
+from dpsql.server.people.users import Users
+
+PASSWORD = "correct horse battery"
+POLICY = """
+version: 1
+dataset: clinic
+defaults: {epsilon: 1.0, delta: 1e-9}
+accounts: {ana: {epsilon: 1000, delta: 1e-3}, bob: {epsilon: 1, delta: 1e-6}}
+tables:
+  visits:
+    privacy_unit: {name: patient, column: patient_id}
+    columns:
+      cost: {lower: 0, upper: 100}
+      ward: {domain: [a, b]}
+  wards: {public: true}
+"""
+
+
+@dataclass
+class Serving:
+    """A server's process, its port, and where its log goes."""
+
+    process: subprocess.Popen[str]
+    port: int
+    directory: Path
+    log: Path
+
+    def address(self, user: str = "ana", password: str = PASSWORD, **more: str) -> str:
+        given = {"host": "127.0.0.1", "port": str(self.port), "dbname": "clinic", "user": user}
+        given |= {"password": password, "sslmode": "disable", "gssencmode": "disable"} | more
+        return psycopg.conninfo.make_conninfo("", **given)
+
+    def connect(self, *given: str, autocommit: bool = True, **more: Any) -> psycopg.Connection[Any]:
+        return psycopg.connect(self.address(*given, **more), autocommit=autocommit)
+
+
+def filled(directory: Path) -> None:
+    """A database, its policy, and users: ana, who also has bob's account, and olga, an owner."""
+    with duckdb.connect(str(directory / "clinic.duckdb")) as owner:
+        owner.execute(
+            "CREATE TABLE visits AS SELECT range AS patient_id, 10.0 AS cost, "
+            "CASE WHEN range % 2 = 0 THEN 'a' ELSE 'b' END AS ward, "
+            "DATE '2026-01-01' + (range % 9)::INTEGER AS day FROM range(2000)"
+        )
+        owner.execute("CREATE TABLE wards AS SELECT 'a' AS ward, 3 AS beds, NULL::TEXT AS note")
+    (directory / "policies.yaml").write_text(POLICY, encoding="utf-8")
+    with Users.create(directory / "users.db", iterations=4096) as users:
+        users.add("ana", PASSWORD, [Role.ANALYST], ["ana", "bob"])
+        users.add("olga", PASSWORD, [Role.OWNER], [])
+
+
+def started(directory: Path, *more: str) -> Serving:
+    """Start a server on a port of its own."""
+    log = directory / f"log-{secrets.token_hex(3)}"
+    command = [sys.executable, "-m", "dpsql", "serve", "-d", "clinic.duckdb", *more]
+    with log.open("w") as written:
+        process = subprocess.Popen(
+            [*command, "--users", "users.db", "--listen", "127.0.0.1:0"],
+            cwd=directory,
+            stdout=written,
+            stderr=written,
+            text=True,
+        )
+    for _ in range(600):
+        found = re.search(r"served on 127\.0\.0\.1:(\d+)", log.read_text())
+        if found:
+            return Serving(process, int(found[1]), directory, log)
+        if process.poll() is not None:
+            break
+        try:
+            process.wait(0.1)
+        except subprocess.TimeoutExpired:
+            continue
+    raise AssertionError(log.read_text())
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    directory = tmp_path_factory.mktemp("served")
+    filled(directory)
+    found = started(directory)
+    yield found
+    found.process.send_signal(signal.SIGTERM)
+    assert found.process.wait(60) == 0
+    assert "Traceback" not in found.log.read_text()
+
+
+# -- questions ------------------------------------------------------------------------------------
+
+
+def test_a_question_is_answered_with_its_price_as_a_notice(server: Serving) -> None:
+    with server.connect() as con:
+        told: list[str] = []
+        con.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        rows = con.execute("SELECT ward, COUNT(*) FROM visits GROUP BY ward").fetchall()
+        assert [ward for ward, _ in rows] == ["a", "b"]
+        assert all(900 < count < 1100 for _, count in rows)
+        assert any(text.startswith("cost: epsilon") for text in told)
+        again = con.execute("SELECT ward, COUNT(*) FROM visits GROUP BY ward").fetchall()
+        assert again == rows
+        assert told[-1].startswith("cost: nothing")
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_values_of_each_type_come_as_they_are(binary: bool, server: Serving) -> None:
+    with server.connect() as con:
+        found = con.execute(
+            "SELECT 1.50::DECIMAL(5,2) AS a, DATE '2026-02-03' AS b, 'é' AS c, true AS d, "
+            "INTERVAL 3 DAY AS e, [1, 2] AS f, 0.5::DOUBLE AS g, NULL AS h, 2::BIGINT AS i, "
+            "TIMESTAMP '2026-02-03 04:05:06.7' AS j, '\\x41'::BLOB AS k",
+            binary=binary,
+        ).fetchone()
+    moment = datetime(2026, 2, 3, 4, 5, 6, 700_000)
+    assert found == (
+        *(Decimal("1.50"), date(2026, 2, 3), "é", True, timedelta(days=3), [1, 2], 0.5, None, 2),
+        *(moment, b"A"),
+    )
+
+
+def test_parameters_are_values_and_never_text(server: Serving) -> None:
+    asked = "SELECT COUNT(*) FROM visits WHERE cost > %s AND day >= %s AND ward = %s"
+    with server.connect() as con:
+        for binary in (False, True):
+            cursor = con.cursor(binary=binary)
+            found = cursor.execute(asked, (5.0, date(2026, 1, 1), "a")).fetchone()
+            assert found is not None
+            assert 900 < found[0] < 1100
+        found = con.execute(asked, (5.0, date(2026, 1, 1), "a' OR '1' = '1")).fetchone()
+        assert found is not None
+        assert found[0] < 100
+
+
+def test_statements_of_one_message_run_up_to_the_first_error(server: Serving) -> None:
+    with server.connect() as con:
+        both = con.pgconn.exec_(b"SELECT 1 AS a; SELECT 2 AS b;")
+        assert both.get_value(0, 0) == b"2"
+        failed = con.pgconn.exec_("SELECT 'é' AS a; SELECT nope FROM visits; SELECT 3".encode())
+        assert failed.error_field(psycopg.pq.DiagnosticField.SQLSTATE) == b"42703"
+        assert failed.error_field(psycopg.pq.DiagnosticField.STATEMENT_POSITION) == b"25"
+        assert con.pgconn.exec_(b" ").status == psycopg.pq.ExecStatus.EMPTY_QUERY
+
+
+def test_describing_reads_nothing_and_costs_nothing(server: Serving) -> None:
+    budget = server.directory / "clinic.budget.db"
+    with server.connect() as con:
+        before = spent(con)
+        con.pgconn.prepare(b"s", b"SELECT day, COUNT(*) AS n FROM visits GROUP BY day", [])
+        described = con.pgconn.describe_prepared(b"s")
+        assert [described.fname(i) for i in range(described.nfields)] == [b"day", b"n"]
+        assert [described.ftype(i) for i in range(described.nfields)] == [1082, 20]
+        con.execute("EXPLAIN SELECT day, COUNT(*) FROM visits GROUP BY day")
+        with pytest.raises(psycopg.Error):
+            con.execute("SELECT * FROM visits")
+        assert spent(con) == before
+    assert budget.exists()
+
+
+def spent(con: psycopg.Connection[Any]) -> Any:
+    return con.execute("SHOW BUDGET").fetchall()
+
+
+def test_prepared_statements_pipelines_and_row_limits(server: Serving) -> None:
+    asked = "SELECT ward, COUNT(*) FROM visits WHERE cost > %s GROUP BY ward"
+    with server.connect() as con:
+        found = [con.execute(asked, (5,), prepare=True).fetchall() for _ in range(3)]
+        assert found[0] == found[1] == found[2]
+        with con.pipeline():
+            one, two = con.execute("SELECT 1"), con.execute(asked, (5,))
+            assert one.fetchone() == (1,)
+            assert two.fetchall() == found[0]
+    with server.connect(autocommit=False) as con, con.cursor(name="rows") as cursor:
+        cursor.execute("SELECT beds, ward FROM wards")
+        assert cursor.fetchmany(5) == [(3, "a")]
+        assert cursor.fetchmany(5) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", b"a\t3\t\\N\n"),
+        ("(FORMAT csv, HEADER)", b"ward,beds,note\na,3,\n"),
+        ("WITH CSV", b"a,3,\n"),
+    ],
+)
+def test_copies_are_written_as_postgresql_writes_them(
+    options: str, expected: bytes, server: Serving
+) -> None:
+    with server.connect() as con, con.cursor() as cursor:
+        copying = f"COPY (SELECT ward, beds, note FROM wards) TO STDOUT {options}"
+        with cursor.copy(copying.encode()) as copy:
+            assert b"".join(map(bytes, copy)) == expected
+        with cursor.copy(b"COPY (SELECT ward, beds FROM wards) TO STDOUT (FORMAT binary)") as copy:
+            copy.set_types(["text", "int4"])
+            assert list(copy.rows()) == [("a", 3)]
+
+
+def test_a_transaction_that_failed_answers_nothing_until_its_end(server: Serving) -> None:
+    with server.connect(autocommit=False) as con:
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            con.execute("SELECT COUNT(*) FROM nowhere")
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            con.execute("SELECT 1")
+        con.rollback()
+        assert con.execute("SELECT 1").fetchone() == (1,)
+        with con.transaction():
+            con.execute("SELECT 2")
+
+
+def test_settings_last_until_they_are_reset(server: Serving) -> None:
+    asked = "SELECT value FROM (SHOW PARAMETERS) WHERE parameter = 'epsilon'"
+    with server.connect() as con:
+        con.execute("SET epsilon = 0.5")
+        with pytest.raises(psycopg.Error):
+            con.execute(asked)
+        shown = dict(row[:2] for row in con.execute("SHOW PARAMETERS").fetchall())
+        assert float(shown["epsilon"]) == 0.5
+        con.execute("DISCARD ALL")
+        shown = dict(row[:2] for row in con.execute("SHOW PARAMETERS").fetchall())
+        assert float(shown["epsilon"]) == 1.0
+
+
+# -- who comes in ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("user", ["ana", "mallory", "", "ana+none"])
+def test_a_wrong_password_is_refused_in_the_same_words(user: str, server: Serving) -> None:
+    with pytest.raises(psycopg.OperationalError, match="the login failed"):
+        server.connect(user or "nobody", "wrong password 1")
+
+
+def test_owners_ask_nothing_and_accounts_are_those_given(server: Serving) -> None:
+    with pytest.raises(psycopg.OperationalError, match="only analysts"):
+        server.connect("olga")
+    with server.connect(options="-c dpsql.account=bob") as con:
+        assert con.execute("SHOW BUDGET").fetchall()[0][0] == "clinic/bob"
+    for wrong in ({"options": "-c dpsql.account=eve"}, {"dbname": "other"}):
+        with pytest.raises(psycopg.OperationalError):
+            server.connect(**wrong)
+
+
+def test_tokens_are_passwords_until_they_are_revoked(server: Serving) -> None:
+    with Users(server.directory / "users.db") as users:
+        end = datetime.now(UTC) + timedelta(days=1)
+        issued = users.issue_token("ana", "laptop", accounts=["bob"], expires=end)
+        with server.connect("ana+laptop", issued.secret) as con:
+            assert con.execute("SHOW BUDGET").fetchall()[0][0] == "clinic/bob"
+        users.revoke_token("ana", "laptop")
+        with pytest.raises(psycopg.OperationalError, match="the login failed"):
+            server.connect("ana+laptop", issued.secret)
+
+
+# -- what is no client ----------------------------------------------------------------------------
+
+HOSTILE = {
+    "nothing": b"",
+    "a request of the web": b"GET / HTTP/1.1\r\n\r\n",
+    "too long": b"\x7f\xff\xff\xff",
+    "no end": b"\0\0\0\x0e\0\3\0\0user",
+    "no text": b"\0\0\0\x10\0\3\0\0user\0\xff\xff\0",
+    "an old version": b"\0\0\0\x08\0\2\0\0",
+    "a key of nobody": b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\1abcd",
+    "a password first": b"\0\0\0\x13\0\3\0\0user\0ana\0\0p\0\0\0\x08abcd",
+    "a query first": b"\0\0\0\x13\0\3\0\0user\0ana\0\0Q\0\0\0\x0dSELECT 1\0",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_who_is_no_client_gets_an_error_and_others_go_on(name: str, server: Serving) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as stranger:
+        stranger.sendall(HOSTILE[name])
+        stranger.shutdown(socket.SHUT_WR)
+        while stranger.recv(4096):
+            pass
+    with server.connect() as con:
+        assert con.execute("SELECT 1").fetchone() == (1,)
+
+
+# -- the process ----------------------------------------------------------------------------------
+
+
+def test_with_a_certificate_all_is_encrypted_and_logins_are_bound_to_it(tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl")
+    filled(tmp_path)
+    subprocess.run(
+        [
+            *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem"),
+            *("-out", "chain.pem", "-days", "2", "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=IP:127.0.0.1"),
+        ],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    server = started(tmp_path, "--certificate", "chain.pem", "--key", "key.pem")
+    try:
+        strict = {"sslmode": "verify-full", "sslrootcert": str(tmp_path / "chain.pem")}
+        with server.connect(**strict, channel_binding="require") as con:
+            assert con.execute("SELECT 1").fetchone() == (1,)
+            server.process.send_signal(signal.SIGHUP)
+            assert con.execute("SELECT 1").fetchone() == (1,)
+        with pytest.raises(psycopg.OperationalError, match="encrypted here"):
+            server.connect()
+        with server.connect(**strict) as idle:
+            server.process.send_signal(signal.SIGTERM)
+            assert server.process.wait(30) == 0
+            with pytest.raises(psycopg.OperationalError, match=r"stopping|closed"):
+                idle.execute("SELECT 1")
+    finally:
+        server.process.kill()
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_no_other_machine_is_served_without_encryption(tmp_path: Path) -> None:
+    filled(tmp_path)
+    command = [sys.executable, "-m", "dpsql", "serve", "-d", "clinic.duckdb", "--users", "users.db"]
+    found = subprocess.run(
+        [*command, "--listen", "0.0.0.0:0"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ,
+    )
+    assert found.returncode != 0
+    assert "plaintext_refused" in found.stderr
+    assert not (tmp_path / "clinic.budget.db").exists()
