@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from dpsql.server.people.certificates import end_point_binding
 
+pytestmark = pytest.mark.few(20)  # all of them: they are quick
+
 
 @pytest.mark.parametrize(
     ("key", "signed_with", "hashed_with"),
@@ -26,6 +28,14 @@ from dpsql.server.people.certificates import end_point_binding
 def test_the_hash_is_that_of_the_signature(key: str, signed_with: str, hashed_with: str) -> None:
     der = made(key, signed_with).der
     assert end_point_binding(der) == hashlib.new(hashed_with, der).digest()
+
+
+def test_sha_1_and_md5_become_sha_256() -> None:
+    der = made("rsa", "sha256").der
+    for weak in ("2a864886f70d010104", "2a864886f70d010105"):
+        changed = der.replace(bytes.fromhex("2a864886f70d01010b"), bytes.fromhex(weak))
+        assert changed != der
+        assert end_point_binding(changed) == hashlib.sha256(changed).digest()
 
 
 @pytest.mark.parametrize("key", ["ed25519", "rsa-pss"])

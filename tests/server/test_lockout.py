@@ -43,6 +43,14 @@ def test_the_delay_of_a_user_grows_from_any_address(lockout: Lockout, clock: Clo
     assert lockout.begin("bob", "192.0.2.1").wait == 0
 
 
+def test_a_name_is_counted_as_it_logs_in(lockout: Lockout, clock: Clock) -> None:
+    waits = [
+        fail(lockout, clock, name, f"192.0.2.{i}")[0]
+        for i, name in enumerate(["ana", "ANA", "Ana"] * 2)
+    ]
+    assert waits[-1] == 0.5
+
+
 def test_the_delay_of_an_address_grows_for_any_user(lockout: Lockout, clock: Clock) -> None:
     assert sum(fail(lockout, clock, f"user{i}", "192.0.2.1")[0] for i in range(20)) == 0
     assert lockout.begin("ana", "192.0.2.1").wait == 0.5

@@ -19,6 +19,8 @@ from dpsql.server.people.passwords import (
     require_good_password,
 )
 
+pytestmark = pytest.mark.few(20)  # all of them: they are quick
+
 
 @pytest.mark.parametrize(
     ("given_", "prepared"),

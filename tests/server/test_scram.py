@@ -14,7 +14,7 @@ from helpers.failures import fails_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.errors import OperationalError
+from dpsql.errors import InterfaceError, OperationalError
 from dpsql.server.people.passwords import prepare_password
 from dpsql.server.people.scram import (
     LEAST_ITERATIONS,
@@ -26,6 +26,8 @@ from dpsql.server.people.scram import (
 )
 
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+pytestmark = pytest.mark.few(20)  # all of them: they are quick
+
 PENCIL = ScramVerifier.of_password("pencil", LEAST_ITERATIONS, SALT)
 MOCK = ScramVerifier.mock(b"k" * 32, "mallory", LEAST_ITERATIONS)
 BINDING = b"b" * 32
@@ -92,6 +94,14 @@ def test_mallory_with_an_empty_password_is_refused(password: str, allowed: bool)
     """Nobody has the name. Not even a mistake that allowed it would let anybody in."""
     with fails_with("login_failed"):
         log_in(Client(password), ScramExchange(MOCK, allowed=allowed))
+
+
+def test_a_server_that_made_up_a_password_would_let_mallory_in() -> None:
+    """What the test above would notice."""
+    hole = ScramVerifier.of_password("", LEAST_ITERATIONS)
+    log_in(Client(""), ScramExchange(hole, allowed=True))
+    with fails_with("login_failed"):
+        log_in(Client(""), ScramExchange(hole, allowed=False))
 
 
 def test_who_is_not_allowed_is_refused_with_the_right_password() -> None:
@@ -331,3 +341,15 @@ def test_what_is_shown_of_a_verifier_are_no_keys() -> None:
     shown: Any = repr(PENCIL)
     assert "key" not in shown
     assert repr(PENCIL.stored_key) not in shown
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.text(max_size=20)
+    | st.binary(min_size=1, max_size=40).map(
+        lambda salt: ScramVerifier(4096, salt, b"s" * 32, b"k" * 32).text()
+    )
+)
+def test_a_text_is_a_verifier_or_refused(text: str) -> None:
+    with suppress(InterfaceError):
+        assert ScramVerifier.parse(text).text() == text

@@ -89,6 +89,16 @@ def test_what_is_not_its_own_is_refused_and_not_touched(tmp_path: Path) -> None:
     assert len([*tmp_path.iterdir()]) == 4
 
 
+def test_all_verifiers_of_a_file_have_the_same_iterations(tmp_path: Path) -> None:
+    path = tmp_path / "users.db"
+    for iterations in (5_000, None, 5_000):
+        with open_or_create_users(path, iterations) as users:
+            assert users.iterations == 5_000
+            assert users.credential("mallory").verifier.iterations == 5_000
+    with fails_with("bad_iterations"):
+        open_or_create_users(path, 6_000)
+
+
 def test_another_version_is_refused(path: Path) -> None:
     change(path, "PRAGMA user_version = 2")
     with fails_with("users_version"):

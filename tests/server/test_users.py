@@ -17,6 +17,8 @@ from dpsql.server.people.records import IssuedToken, Login, Role, Token
 from dpsql.server.people.scram import LEAST_ITERATIONS, ScramExchange, ScramVerifier
 from dpsql.server.people.users import Users
 
+pytestmark = pytest.mark.few(20)  # all of them: they are quick
+
 ANALYST, OWNER, AUDITOR = Role.ANALYST, Role.OWNER, Role.AUDITOR
 PASSWORD = "correct horse battery"
 

@@ -70,6 +70,12 @@ def user_command() -> None:
     "first.",
 )
 @_PASSWORD_FILE
+@click.option(
+    "--iterations",
+    type=int,
+    help="In a new file, how often a client hashes a password at each login, for all users.  "
+    "[default: 100000]",
+)
 @options.users
 @options.quiet
 def add_command(
@@ -77,6 +83,7 @@ def add_command(
     roles: tuple[str, ...],
     accounts: tuple[str, ...],
     password_file: str | None,
+    iterations: int | None,
     users: Path,
     quiet: bool,
 ) -> None:
@@ -93,7 +100,7 @@ def add_command(
     scope = require_scope(_roles(roles or _ROLES[:1]), accounts)
     password = _password(password_file)
     require_good_password(named, password)  # before there is a file
-    with open_or_create_users(users) as opened:
+    with open_or_create_users(users, iterations) as opened:
         opened.add(named, password, *scope)
     remark(f"The user {named} may log in.", quiet)
 
@@ -197,6 +204,7 @@ def list_command(name: str | None, users: Path, format_: str) -> None:
 )
 @click.option(
     "--days",
+    metavar="N",
     type=click.IntRange(1, _MOST_DAYS),
     default=_DAYS,
     show_default=True,

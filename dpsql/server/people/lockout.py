@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from dpsql.server.people.records import fold_name
 from dpsql.server.people.scram import login_failed
 
 _SITE: Final = 64
@@ -81,7 +82,7 @@ class Lockout:
                     raise login_failed()
                 wait = queue + self._pause(by_address.failures - self._address_free)
                 by_address.free = now + wait
-            if by_user := self._known(self._users, user, now):
+            if by_user := self._known(self._users, fold_name(user), now):
                 wait = max(wait, self._pause(by_user.failures - self._user_free))
             return LoginAttempt(user, address, wait)
 
@@ -89,7 +90,7 @@ class Lockout:
         """Count a failure: as soon as it is known, so before the wait for its answer."""
         with self._lock:
             now = self._clock()
-            self._add(self._users, attempt.user, now)
+            self._add(self._users, fold_name(attempt.user), now)
             self._add(self._addresses, _site(attempt.address), now)
 
     def _pause(self, beyond: int) -> float:

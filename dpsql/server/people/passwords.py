@@ -18,7 +18,9 @@ LEAST_PASSWORD: Final = 12
 MOST_PASSWORD_BYTES: Final = 1024
 """A longer password is refused before anything is computed of it."""
 
-# The second choice of RFC 9106, section 4, for servers that hash for several people at once.
+# The second choice of RFC 9106, section 4, for servers that hash for several people at once. Other
+# numbers need another version of the file of users: where some hashes take longer than others, and
+# than the one for names that nobody has, the time tells who exists.
 _PASSES: Final = 3
 _KIBIBYTES: Final = 65_536
 _LANES: Final = 4

@@ -78,7 +78,7 @@ class Users:
         self._clock = clock
         self._lock = threading.RLock()
         self._connection = open_user_file(self._path)
-        ((self._secret, self._iterations, self._no_hash),) = self._read(
+        ((self._secret, self.iterations, self._no_hash),) = self._read(
             "SELECT secret, iterations, no_hash FROM settings"
         )
 
@@ -266,7 +266,7 @@ class Users:
             rows = self._read(f"{_BY_ISSUED} t.user = ? AND t.name = ?", (user, token))
         else:
             rows = self._read(_BY_NAME, (user,))
-        mock = ScramVerifier.mock(self._secret, key, self._iterations)
+        mock = ScramVerifier.mock(self._secret, key, self.iterations)
         if not rows:
             return Credential(mock, None)
         return Credential(ScramVerifier.parse(rows[0][0]), self._login(user, rows[0]))
@@ -323,7 +323,7 @@ class Users:
     # -- the file ---------------------------------------------------------------------------------
 
     def _verifier(self, secret: str | bytes) -> str:
-        return ScramVerifier.of_password(secret, self._iterations).text()
+        return ScramVerifier.of_password(secret, self.iterations).text()
 
     def _token(self, user: str, name: str) -> Token:
         rows = self._read(f"{_ISSUED} WHERE user = ? AND name = ?", (user, name))
@@ -372,14 +372,26 @@ class Users:
                 raise
 
 
-def open_or_create_users(path: str | Path) -> Users:
-    """Open the file of users at a path; create it if nothing is there."""
+def open_or_create_users(path: str | Path, iterations: int | None = None) -> Users:
+    """Open the file of users at a path; create it if nothing is there.
+
+    Raises ``ParameterError`` (``bad_iterations``) for a file whose verifiers have other iterations.
+    """
     try:
-        return Users(path)
+        found = Users(path)
     except InterfaceError as error:
         if error.code != "users_missing":
             raise
-    return Users.create(path)
+        return Users.create(path, iterations=USUAL_ITERATIONS if iterations is None else iterations)
+    if iterations not in (None, found.iterations):
+        found.close()
+        raise ParameterError(
+            f"the verifiers of this file have {found.iterations:,} iterations",
+            code="bad_iterations",
+            hint="All have the same number, or it would tell who exists: it is given once, with "
+            "the first user.",
+        )
+    return found
 
 
 def _token_scope(
