@@ -83,7 +83,7 @@ class Guard:
         return Admitted(login, account, self._dataset.session(account))
 
     def _account(self, login: Login, asked: str | None) -> str:
-        """Return the account that pays: the one asked for, or the login's usual one."""
+        """Choose the account that pays: by the client's wish, or the usual one of the login."""
         if Role.ANALYST not in login.roles:
             raise NotSupportedError(
                 "only analysts may ask questions",

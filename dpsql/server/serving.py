@@ -1,4 +1,4 @@
-"""The process behind the doors: it listens, and stops so that nothing that was paid for is lost.
+"""The process behind the doors: listening, and stopping without a loss.
 
 At SIGTERM no connection is accepted any more, idle ones are told, and statements that run are
 answered within a grace; what is left then is interrupted, and its reservation stays spent.

@@ -178,7 +178,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
 }
 """The functions that have an engine run something, by what it is over."""
 ASKING: Final = (
-    *("agents/", "ledger/", "interfaces/", "service/", "dbapi/", "notebook.py"),
+    *("agents/", "ledger/", "interfaces/", "server/", "service/", "dbapi/", "notebook.py"),
     "server/people/",
 )
 """Modules that ask dpsql itself, or keep the budget or users: they hold no engine of an owner's."""

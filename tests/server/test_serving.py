@@ -257,7 +257,8 @@ def test_owners_ask_nothing_and_accounts_are_those_given(server: Serving) -> Non
         server.connect("olga")
     with server.connect(options="-c dpsql.account=bob") as con:
         assert con.execute("SHOW BUDGET").fetchall()[0][0] == "clinic/bob"
-    for wrong in ({"options": "-c dpsql.account=eve"}, {"dbname": "other"}):
+    others: list[dict[str, Any]] = [{"options": "-c dpsql.account=eve"}, {"dbname": "other"}]
+    for wrong in others:
         with pytest.raises(psycopg.OperationalError):
             server.connect(**wrong)
 
@@ -319,7 +320,10 @@ def test_with_a_certificate_all_is_encrypted_and_logins_are_bound_to_it(tmp_path
     )
     server = started(tmp_path, "--certificate", "chain.pem", "--key", "key.pem")
     try:
-        strict = {"sslmode": "verify-full", "sslrootcert": str(tmp_path / "chain.pem")}
+        strict: dict[str, Any] = {
+            "sslmode": "verify-full",
+            "sslrootcert": str(tmp_path / "chain.pem"),
+        }
         with server.connect(**strict, channel_binding="require") as con:
             assert con.execute("SELECT 1").fetchone() == (1,)
             server.process.send_signal(signal.SIGHUP)

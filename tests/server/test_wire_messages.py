@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from dpsql.server.wire import messages
 from dpsql.server.wire.messages import (
-    Bind,
-    Cancel,
-    Close,
-    Describe,
-    Execute,
-    Field,
-    Parse,
+    BindMessage,
+    CancelMessage,
+    CloseMessage,
+    DescribeMessage,
+    ExecuteMessage,
+    GssapiMessage,
+    ParseMessage,
     ProtocolError,
-    SimpleQuery,
-    Startup,
-    WantsGssapi,
-    WantsTls,
+    QueryMessage,
+    StartupMessage,
+    TlsMessage,
+    WireColumn,
 )
 
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
@@ -41,7 +41,7 @@ def numbers(form: str, found: tuple[int, ...]) -> bytes:
     return struct.pack(f"!H{len(found)}{form}", len(found), *found)
 
 
-def written_bind(bind: Bind) -> bytes:
+def written_bind(bind: BindMessage) -> bytes:
     values = (
         b"\xff\xff\xff\xff" if v is None else struct.pack("!i", len(v)) + v for v in bind.values
     )
@@ -53,7 +53,7 @@ def written_bind(bind: Bind) -> bytes:
 @given(WORDS, WORDS, st.lists(OIDS, max_size=5).map(tuple))
 def test_a_statement_to_prepare_is_read(name: str, sql: str, types: tuple[int, ...]) -> None:
     body = text(name) + text(sql) + numbers("i", types)
-    assert messages.read_message(b"P", body) == Parse(name, sql, types)
+    assert messages.read_message(b"P", body) == ParseMessage(name, sql, types)
 
 
 @given(WORDS, WORDS, CODES, VALUES, CODES)
@@ -64,26 +64,30 @@ def test_values_are_read(
     values: tuple[bytes | None, ...],
     results: tuple[int, ...],
 ) -> None:
-    bind = Bind(portal, statement, formats, values, results)
+    bind = BindMessage(portal, statement, formats, values, results)
     assert messages.read_message(b"B", written_bind(bind)) == bind
 
 
 @given(WORDS, st.integers(0, 2**31 - 1))
 def test_small_messages_are_read(name: str, rows: int) -> None:
-    assert messages.read_message(b"Q", text(name)) == SimpleQuery(name)
-    assert messages.read_message(b"E", text(name) + struct.pack("!i", rows)) == Execute(name, rows)
-    assert messages.read_message(b"D", b"P" + text(name)) == Describe(portal=True, name=name)
-    assert messages.read_message(b"C", b"S" + text(name)) == Close(portal=False, name=name)
+    assert messages.read_message(b"Q", text(name)) == QueryMessage(name)
+    assert messages.read_message(b"E", text(name) + struct.pack("!i", rows)) == ExecuteMessage(
+        name, rows
+    )
+    assert messages.read_message(b"D", b"P" + text(name)) == DescribeMessage(portal=True, name=name)
+    assert messages.read_message(b"C", b"S" + text(name)) == CloseMessage(portal=False, name=name)
 
 
 @given(st.dictionaries(WORDS.filter(bool), WORDS, max_size=4), st.integers(0, 2))
 def test_first_messages_are_read(parameters: dict[str, str], minor: int) -> None:
     pairs = b"".join(text(name) + text(value) for name, value in parameters.items())
-    body = struct.pack("!i", messages.VERSION + minor) + pairs + b"\0"
-    assert messages.read_first(body) == Startup(parameters, minor)
-    assert messages.read_first(struct.pack("!i", 80877103)) == WantsTls()
-    assert messages.read_first(struct.pack("!i", 80877104)) == WantsGssapi()
-    assert messages.read_first(struct.pack("!ii", 80877102, 7) + b"keys") == Cancel(7, b"keys")
+    body = struct.pack("!i", messages.PROTOCOL_VERSION + minor) + pairs + b"\0"
+    assert messages.read_first(body) == StartupMessage(parameters, minor)
+    assert messages.read_first(struct.pack("!i", 80877103)) == TlsMessage()
+    assert messages.read_first(struct.pack("!i", 80877104)) == GssapiMessage()
+    assert messages.read_first(struct.pack("!ii", 80877102, 7) + b"keys") == CancelMessage(
+        7, b"keys"
+    )
 
 
 @pytest.mark.parametrize("length", [0, 3, 7, 10_009, 2**31])
@@ -107,7 +111,7 @@ def test_other_bytes_are_one_error(kind: bytes, body: bytes) -> None:
         messages.read_first(body)
 
 
-BIND = Bind("p", "s", (0,), (b"1", None), (1,))
+BIND = BindMessage("p", "s", (0,), (b"1", None), (1,))
 WHOLE: dict[bytes, bytes] = {
     b"P": text("s") + text("SELECT 1") + numbers("i", (23,)),
     b"B": written_bind(BIND),
@@ -128,10 +132,12 @@ def test_a_message_that_ends_early_or_late_is_refused(kind: bytes) -> None:
 
 
 ANSWERS: dict[str, Callable[[], bytes]] = {
-    "columns": lambda: messages.row_description([Field("a", 23, 4), Field("b", 25, -1)], [0, 1]),
+    "columns": lambda: messages.row_description(
+        [WireColumn("a", 23, 4), WireColumn("b", 25, -1)], [0, 1]
+    ),
     "types": lambda: messages.parameter_description([23, 25]),
     "error": lambda: messages.error({"S": "ERROR", "C": "42601", "M": "no\0body"}),
-    "ready": lambda: messages.ready(b"T"),
+    "ready": lambda: messages.ready_for_query(b"T"),
     "tag": lambda: messages.complete("SELECT 3"),
     "copy": lambda: messages.copy_out(2, 1),
     "mechanisms": lambda: messages.sasl_offered(["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]),

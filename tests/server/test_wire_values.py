@@ -13,7 +13,7 @@ from dpsql.server.wire.messages import ProtocolError
 from dpsql.server.wire.values import (
     BINARY_FORMAT,
     TEXT_FORMAT,
-    encoded,
+    encoded_column,
     parameter_of,
     wire_type,
 )
@@ -73,7 +73,7 @@ def test_a_value_goes_as_postgresql_sends_it(
         body, value, oid = sent(real, sql, binary=format_ == BINARY_FORMAT)
         assert type_.oid == oid
         assert body is not None
-        assert encoded([value, None], type_, format_) == [
+        assert encoded_column([value, None], type_, format_) == [
             struct.pack("!i", len(body)) + body,
             struct.pack("!i", -1),
         ]

@@ -15,34 +15,34 @@ from dpsql.core.formatting import significant
 from dpsql.errors import Error
 from dpsql.results.result import Result
 from dpsql.server.wire import messages
-from dpsql.server.wire.errors import fields, fields_of
+from dpsql.server.wire.errors import error_fields, fields
 from dpsql.server.wire.messages import (
-    Bind,
-    Close,
-    Copied,
-    Describe,
-    Execute,
-    Flush,
+    BindMessage,
+    CallMessage,
+    CloseMessage,
+    CopyMessage,
+    DescribeMessage,
+    ExecuteMessage,
+    FlushMessage,
     Frontend,
-    FunctionCall,
-    Parse,
-    Password,
+    ParseMessage,
+    PasswordMessage,
     ProtocolError,
-    SimpleQuery,
-    Sync,
-    Terminate,
+    QueryMessage,
+    SyncMessage,
+    TerminateMessage,
 )
 from dpsql.server.wire.portals import (
-    AnswerRows,
     Portal,
+    PortalRows,
     PreparedText,
     copied,
     copy_format,
+    wire_columns,
 )
-from dpsql.server.wire.portals import (
-    fields_of as columns_of,
-)
-from dpsql.server.wire.statements import (
+from dpsql.server.wire.values import formats_of, parameter_of
+from dpsql.service.session import Session
+from dpsql.syntax.connection_statements import (
     Begin,
     Copy,
     Declare,
@@ -55,11 +55,9 @@ from dpsql.server.wire.statements import (
     Timeout,
     own_statement,
 )
-from dpsql.server.wire.values import formats_of, parameter_of
-from dpsql.service.session import Session
 from dpsql.syntax.split import split
 
-IDLE, IN_TRANSACTION, FAILED = b"I", b"T", b"E"
+IDLE, IN_TRANSACTION, FAILED_TRANSACTION = b"I", b"T", b"E"
 MOST_KEPT: Final = 1_000
 """How many statements or portals a connection may keep."""
 
@@ -74,7 +72,7 @@ class Worker(Protocol):
 
 
 class Conversation:
-    """The state of one connection: what is prepared, what is open, and how its transaction stands.
+    """A connection of one client: prepared statements, portals, and the status of its transaction.
 
     ``work`` runs what may block. ``write`` sends bytes, and waits while the client does not read.
     """
@@ -90,22 +88,22 @@ class Conversation:
         self._write = write
         self._statements: dict[str, PreparedText] = {}
         self._portals: dict[str, Portal] = {}
-        self._cursors: dict[str, AnswerRows] = {}
+        self._cursors: dict[str, PortalRows] = {}
         self.status = IDLE
         self._skipping = False
         self._timeout = 0.0
 
     async def take(self, message: Frontend) -> bool:
         """Answer one message; returns False once the client is done."""
-        if isinstance(message, Terminate):
+        if isinstance(message, TerminateMessage):
             return False
-        if isinstance(message, Sync):
+        if isinstance(message, SyncMessage):
             self._skipping = False
-            await self._write(messages.ready(self.status))
-        elif isinstance(message, SimpleQuery):
+            await self._write(messages.ready_for_query(self.status))
+        elif isinstance(message, QueryMessage):
             self._skipping = False
             await self._simple(message.text)
-            await self._write(messages.ready(self.status))
+            await self._write(messages.ready_for_query(self.status))
         elif not self._skipping:
             try:
                 await self._extended(message)
@@ -146,33 +144,33 @@ class Conversation:
 
     async def _extended(self, message: Frontend) -> None:
         match message:
-            case Parse(name, text, types):
+            case ParseMessage(name, text, types):
                 self._room(self._statements, name)
                 if name and name in self._statements:
                     raise ProtocolError("a prepared statement of this name exists", "42P05")
                 self._statements[name] = PreparedText(_one_statement(text), types)
                 await self._write(messages.PARSED)
-            case Bind():
+            case BindMessage():
                 await self._bind(message)
-            case Describe(True, name):
+            case DescribeMessage(True, name):
                 await self._describe_portal(self._portal(name))
-            case Describe(_, name):
+            case DescribeMessage(_, name):
                 await self._describe_statement(self._prepared(name))
-            case Execute(name, rows):
+            case ExecuteMessage(name, rows):
                 await self._execute(self._portal(name), rows or None)
-            case Close(portal, name):
+            case CloseMessage(portal, name):
                 kept: dict[str, Portal] | dict[str, PreparedText]
                 kept = self._portals if portal else self._statements
                 kept.pop(name, None)
                 await self._write(messages.CLOSED)
-            case Flush() | Copied():
+            case FlushMessage() | CopyMessage():
                 return
-            case FunctionCall():
+            case CallMessage():
                 raise ProtocolError("functions are not called by number here", "0A000")
-            case Password():
+            case PasswordMessage():
                 raise ProtocolError("nobody has asked for a password")
 
-    async def _bind(self, message: Bind) -> None:
+    async def _bind(self, message: BindMessage) -> None:
         prepared = self._prepared(message.statement)
         self._room(self._portals, message.portal)
         number = len(message.values)
@@ -196,7 +194,7 @@ class Conversation:
         found = await self._work(partial(self._session.describe, prepared.text))
         types = [*prepared.types, *[25] * len(found.parameters)][: len(found.parameters)]
         types = [type_ or 25 for type_ in types]
-        described = columns_of([c.name for c in found.columns], [c.type for c in found.columns])
+        described = wire_columns([c.name for c in found.columns], [c.type for c in found.columns])
         columns = messages.NO_DATA
         if described:
             columns = messages.row_description(described, formats_of((), len(described)))
@@ -217,7 +215,7 @@ class Conversation:
         self._refuse_failed(None)
         asked = partial(self._session.describe, portal.text, portal.values)
         found = await self._work(asked)
-        described = columns_of([c.name for c in found.columns], [c.type for c in found.columns])
+        described = wire_columns([c.name for c in found.columns], [c.type for c in found.columns])
         if not described:
             await self._write(messages.NO_DATA)
             return
@@ -245,10 +243,10 @@ class Conversation:
                 self.status = IN_TRANSACTION if self.status == IDLE else self.status
                 await self._complete("BEGIN")
             case End(tag, True):
-                self.status = IN_TRANSACTION if self.status == FAILED else self.status
+                self.status = IN_TRANSACTION if self.status == FAILED_TRANSACTION else self.status
                 await self._complete(tag)
             case End(tag):
-                failed, self.status = self.status == FAILED, IDLE
+                failed, self.status = self.status == FAILED_TRANSACTION, IDLE
                 self._cursors.clear()
                 await self._complete("ROLLBACK" if failed else tag)
             case Mark(tag):
@@ -275,7 +273,7 @@ class Conversation:
             case Copy():
                 await self._copy(own, text)
 
-    async def _fetch(self, rows: AnswerRows, most: int | None, *, described: bool) -> None:
+    async def _fetch(self, rows: PortalRows, most: int | None, *, described: bool) -> None:
         if not described:
             await self._write(rows.description())
         number, written = rows.fetch(most)
@@ -284,7 +282,7 @@ class Conversation:
         await self._complete(f"FETCH {number}")
 
     def _shut(self, tag: str, name: str | None) -> None:
-        kept: dict[str, AnswerRows] | dict[str, PreparedText]
+        kept: dict[str, PortalRows] | dict[str, PreparedText]
         kept = self._cursors if tag == "CLOSE CURSOR" else self._statements
         if name is None:
             kept.clear()
@@ -311,9 +309,9 @@ class Conversation:
         formats: tuple[int, ...] = (),
         *,
         before: str = "",
-    ) -> AnswerRows:
+    ) -> PortalRows:
         result = await self._result(text, values, before=before)
-        return await self._work(lambda: AnswerRows(result, formats))
+        return await self._work(lambda: PortalRows(result, formats))
 
     async def _result(self, text: str, values: tuple[object, ...], *, before: str = "") -> Result:
         """Have the session answer a statement, and tell its price and what limits its meaning."""
@@ -332,7 +330,7 @@ class Conversation:
             return self._session.sql(text, values)
         return self._session.prepare(text).run(values, seconds=self._timeout)
 
-    async def _send(self, rows: AnswerRows, most: int | None, text: str) -> None:
+    async def _send(self, rows: PortalRows, most: int | None, text: str) -> None:
         number, written = rows.fetch(most)
         for part in written:
             await self._write(part)
@@ -346,12 +344,12 @@ class Conversation:
 
     async def _failed(self, error: Exception, statement: str = "", before: int = 0) -> None:
         if self.status == IN_TRANSACTION:
-            self.status = FAILED
-        await self._write(messages.error(fields_of(error, statement, before)))
+            self.status = FAILED_TRANSACTION
+        await self._write(messages.error(error_fields(error, statement, before)))
 
     def _refuse_failed(self, own: Own | None) -> None:
         """Refuse all but the end of a transaction in which a statement has failed."""
-        if self.status == FAILED and not isinstance(own, End):
+        if self.status == FAILED_TRANSACTION and not isinstance(own, End):
             raise ProtocolError(
                 "current transaction is aborted, commands ignored until end of transaction block",
                 "25P02",
@@ -373,7 +371,7 @@ class Conversation:
             return Portal("", (), (), self._cursors[name])
         raise ProtocolError("there is no portal of this name", "34000")
 
-    def _cursor(self, name: str) -> AnswerRows:
+    def _cursor(self, name: str) -> PortalRows:
         found = self._cursors.get(name)
         if found is None:
             raise ProtocolError("there is no cursor of this name", "34000")

@@ -19,14 +19,14 @@ from dpsql.errors import Error
 from dpsql.server.guard import Admitted, Guard
 from dpsql.server.wire import messages
 from dpsql.server.wire.conversation import Conversation
-from dpsql.server.wire.errors import FATAL, fields, fields_of
+from dpsql.server.wire.errors import FATAL, error_fields, fields
 from dpsql.server.wire.messages import (
-    Cancel,
-    Password,
+    CancelMessage,
+    GssapiMessage,
+    PasswordMessage,
     ProtocolError,
-    Startup,
-    WantsGssapi,
-    WantsTls,
+    StartupMessage,
+    TlsMessage,
 )
 from dpsql.server.workers import Workers
 from dpsql.service.session import Session
@@ -128,7 +128,7 @@ class Door:
         except ProtocolError as error:
             await _send(writer, messages.error(fields(error.text, error.sqlstate, FATAL)))
         except Error as error:
-            await _send(writer, messages.error({**fields_of(error), "S": FATAL, "V": FATAL}))
+            await _send(writer, messages.error({**error_fields(error), "S": FATAL, "V": FATAL}))
         finally:
             if not inside:
                 self._at_the_door -= 1
@@ -137,16 +137,16 @@ class Door:
 
     async def _started(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> Startup | None:
+    ) -> StartupMessage | None:
         """Read the first messages, up to the one that begins a session; None for a cancel."""
         asked: set[type] = set()
         while True:
             head = await reader.readexactly(4)
             first = messages.read_first(await reader.readexactly(messages.first_length(head)))
-            if isinstance(first, Cancel):
+            if isinstance(first, CancelMessage):
                 self._cancel(first)
                 return None
-            if isinstance(first, Startup):
+            if isinstance(first, StartupMessage):
                 if self._tls is not None and writer.get_extra_info("ssl_object") is None:
                     raise ProtocolError(
                         "connections are encrypted here: set sslmode=require", "28000"
@@ -155,22 +155,22 @@ class Door:
             if type(first) in asked:
                 raise ProtocolError("a client asks for encryption once")
             asked.add(type(first))
-            if isinstance(first, WantsGssapi) or self._tls is None:
+            if isinstance(first, GssapiMessage) or self._tls is None:
                 await _send(writer, messages.REFUSES_TLS)
-            elif isinstance(first, WantsTls):
+            elif isinstance(first, TlsMessage):
                 await _send(writer, messages.ACCEPTS_TLS)
                 if getattr(reader, "_buffer", b""):
                     raise ProtocolError("a client has sent more before the encryption began")
                 await writer.start_tls(self._tls.context, ssl_handshake_timeout=SECONDS_TO_LOG_IN)
 
-    def _cancel(self, asked: Cancel) -> None:
-        """Cancel what a connection does, if the key is its own; nobody is told which it was."""
+    def _cancel(self, asked: CancelMessage) -> None:
+        """Interrupt the statement of the connection with this key; a wrong key does nothing."""
         found = self._open.get(asked.process)
         if hmac.compare_digest(found.key if found else secrets.token_bytes(4), asked.key) and found:
             found.session.interrupt()
 
     async def _logged_in(
-        self, startup: Startup, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, startup: StartupMessage, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Admitted:
         if startup.minor:
             unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
@@ -194,7 +194,7 @@ class Door:
             await asyncio.sleep(knock.wait)
             raise
         await asyncio.sleep(knock.wait)
-        settings = settings_of(parameters.get("options", ""))
+        settings = startup_settings(parameters.get("options", ""))
         database = parameters.get("database", user)
         admitted = await shortly(lambda: self._guard.admit(knock, database, settings))
         await _send(writer, messages.sasl_words(last, final=True) + messages.AUTHENTICATED)
@@ -214,7 +214,7 @@ class Door:
         try:
             settings = [messages.parameter_status(*each) for each in _SETTINGS.items()]
             greeting = b"".join((*settings, messages.key_data(process, key)))
-            await _send(writer, greeting + messages.ready(b"I"))
+            await _send(writer, greeting + messages.ready_for_query(b"I"))
 
             async def write(data: bytes) -> None:
                 writer.write(data)
@@ -241,7 +241,7 @@ class Door:
             await self._workers.shortly(session.close)
 
 
-def settings_of(options: str) -> dict[str, str]:
+def startup_settings(options: str) -> dict[str, str]:
     """Read the settings of a startup's ``options``: ``-c name=value``, or ``--name=value``."""
     found: dict[str, str] = {}
     words = iter(options.replace("\\ ", "\0").split())
@@ -261,7 +261,7 @@ async def _password(reader: asyncio.StreamReader) -> bytes:
     head = await reader.readexactly(5)
     body = await reader.readexactly(messages.next_length(head, _MOST_SASL))
     message = messages.read_message(head[:1], body)
-    if not isinstance(message, Password):
+    if not isinstance(message, PasswordMessage):
         raise ProtocolError("a login was asked for")
     return message.body
 

@@ -67,7 +67,7 @@ def fields(text: str, sqlstate: str, severity: str = ERROR) -> dict[str, str]:
     return {"S": severity, "V": severity, "C": sqlstate, "M": text}
 
 
-def fields_of(error: Exception, statement: str = "", before: int = 0) -> dict[str, str]:
+def error_fields(error: Exception, statement: str = "", before: int = 0) -> dict[str, str]:
     """Return the fields of an error in a statement, with so many characters ``before`` it."""
     if isinstance(error, ProtocolError):
         return fields(error.text, error.sqlstate)

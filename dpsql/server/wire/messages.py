@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-VERSION: Final = 3 << 16
+PROTOCOL_VERSION: Final = 3 << 16
 """The protocol's version 3.0, as a startup packet has it."""
 _CANCEL: Final = 80877102
 _TLS: Final = 80877103
@@ -26,7 +26,7 @@ _MOST_PARAMETERS: Final = 65_535
 
 
 class ProtocolError(Exception):
-    """Raised for bytes that are no message, or one that has no place here.
+    """Raised for bytes that are no message of a client.
 
     ``sqlstate`` is the code that the client is told.
     """
@@ -41,7 +41,7 @@ class ProtocolError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Startup:
+class StartupMessage:
     """The first message of a session: its parameters, and the minor version of the protocol."""
 
     parameters: Mapping[str, str]
@@ -49,39 +49,39 @@ class Startup:
 
 
 @dataclass(frozen=True, slots=True)
-class WantsTls:
+class TlsMessage:
     """The question whether the connection can be encrypted."""
 
 
 @dataclass(frozen=True, slots=True)
-class WantsGssapi:
+class GssapiMessage:
     """The question whether the connection can be encrypted by GSSAPI."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
-    """The wish to stop what another connection is doing, with that connection's key."""
+class CancelMessage:
+    """The wish to stop the statement of another connection, with the key of that."""
 
     process: int
     key: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Password:
-    """A password or an answer of SASL: what it is depends on what was asked."""
+class PasswordMessage:
+    """A password, or words of SASL."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class SimpleQuery:
+class QueryMessage:
     """SQL text of any number of statements."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Parse:
+class ParseMessage:
     """A statement to prepare under a name; ``types`` are the OIDs of its first parameters."""
 
     name: str
@@ -90,7 +90,7 @@ class Parse:
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
+class BindMessage:
     """Values for a prepared statement, which becomes a portal.
 
     ``formats`` and ``results`` are 0 for text and 1 for binary: none, one for all, or one each.
@@ -104,7 +104,7 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
-class Describe:
+class DescribeMessage:
     """A question for the columns of a statement (``portal`` False) or a portal."""
 
     portal: bool
@@ -112,7 +112,7 @@ class Describe:
 
 
 @dataclass(frozen=True, slots=True)
-class Execute:
+class ExecuteMessage:
     """The wish for rows of a portal, all of them if ``rows`` is 0."""
 
     portal: str
@@ -120,7 +120,7 @@ class Execute:
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
+class CloseMessage:
     """The end of a statement (``portal`` False) or a portal."""
 
     portal: bool
@@ -128,44 +128,44 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
+class SyncMessage:
     """The end of a batch of messages: what went wrong in it is over."""
 
 
 @dataclass(frozen=True, slots=True)
-class Flush:
+class FlushMessage:
     """The wish to be sent what is ready."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terminate:
+class TerminateMessage:
     """The end of the session."""
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyMessage:
     """A message of a COPY from the client, which no statement here asks for."""
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionCall:
+class CallMessage:
     """A call of a function by its OID: nothing here has one."""
 
 
-First: TypeAlias = Startup | WantsTls | WantsGssapi | Cancel
+First: TypeAlias = StartupMessage | TlsMessage | GssapiMessage | CancelMessage
 Frontend: TypeAlias = (
-    Password
-    | SimpleQuery
-    | Parse
-    | Bind
-    | Describe
-    | Execute
-    | Close
-    | Sync
-    | Flush
-    | Terminate
-    | Copied
-    | FunctionCall
+    PasswordMessage
+    | QueryMessage
+    | ParseMessage
+    | BindMessage
+    | DescribeMessage
+    | ExecuteMessage
+    | CloseMessage
+    | SyncMessage
+    | FlushMessage
+    | TerminateMessage
+    | CopyMessage
+    | CallMessage
 )
 
 
@@ -218,7 +218,7 @@ class _Body:
 
 
 def utf8(text: bytes) -> str:
-    """Decode text of a client. Raises ``ProtocolError`` for what is no UTF-8."""
+    """Read text of a client. Raises ``ProtocolError`` for what is no UTF-8."""
     try:
         return text.decode()
     except UnicodeDecodeError:
@@ -244,20 +244,20 @@ def read_first(body: bytes) -> First:
     code = rest.integer()
     if code == _TLS:
         rest.end()
-        return WantsTls()
+        return TlsMessage()
     if code == _GSSAPI:
         rest.end()
-        return WantsGssapi()
+        return GssapiMessage()
     if code == _CANCEL:
-        return Cancel(rest.integer(), rest.rest())
+        return CancelMessage(rest.integer(), rest.rest())
     major, minor = divmod(code, 1 << 16)
-    if major != VERSION >> 16:
+    if major != PROTOCOL_VERSION >> 16:
         raise ProtocolError("clients speak version 3 of the protocol here", "0A000")
     parameters: dict[str, str] = {}
     while name := rest.text():
         parameters[name] = rest.text()
     rest.end()
-    return Startup(parameters, minor)
+    return StartupMessage(parameters, minor)
 
 
 def next_length(head: bytes, most: int) -> int:
@@ -282,36 +282,36 @@ def read_message(kind: bytes, body: bytes) -> Frontend:
 def _of_kind(kind: bytes, rest: _Body) -> Frontend:
     match kind:
         case b"p":
-            return Password(rest.rest())
+            return PasswordMessage(rest.rest())
         case b"Q":
-            return SimpleQuery(rest.text())
+            return QueryMessage(rest.text())
         case b"P":
             name, text = rest.text(), rest.text()
-            return Parse(name, text, tuple(rest.integer() for _ in range(rest.small())))
+            return ParseMessage(name, text, tuple(rest.integer() for _ in range(rest.small())))
         case b"B":
             portal, statement, formats = rest.text(), rest.text(), rest.codes()
             values = tuple(rest.value() for _ in range(rest.small()))
-            return Bind(portal, statement, formats, values, rest.codes())
+            return BindMessage(portal, statement, formats, values, rest.codes())
         case b"D" | b"C":
             which = rest.take(1)
             if which not in (b"S", b"P"):
                 raise ProtocolError("it is neither a statement nor a portal")
-            named = Describe if kind == b"D" else Close
+            named = DescribeMessage if kind == b"D" else CloseMessage
             return named(which == b"P", rest.text())
         case b"E":
-            return Execute(rest.text(), max(0, rest.integer()))
+            return ExecuteMessage(rest.text(), max(0, rest.integer()))
         case b"S":
-            return Sync()
+            return SyncMessage()
         case b"H":
-            return Flush()
+            return FlushMessage()
         case b"X":
-            return Terminate()
+            return TerminateMessage()
         case b"d" | b"c" | b"f":
             rest.rest()
-            return Copied()
+            return CopyMessage()
         case b"F":
             rest.rest()
-            return FunctionCall()
+            return CallMessage()
     raise ProtocolError("there is no message of this kind")
 
 
@@ -328,7 +328,7 @@ def read_sasl_initial(body: bytes) -> tuple[str, bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class WireColumn:
     """A column of an answer, as the protocol describes it: ``size`` is -1 where it varies."""
 
     name: str
@@ -384,12 +384,12 @@ def key_data(process: int, key: bytes) -> bytes:
     return _message(b"K", struct.pack("!i", process), key)
 
 
-def ready(status: bytes) -> bytes:
+def ready_for_query(status: bytes) -> bytes:
     """Write that the next statement can come: ``I``, in a transaction ``T``, failed ``E``."""
     return _message(b"Z", status)
 
 
-def row_description(fields: Sequence[Field], formats: Sequence[int]) -> bytes:
+def row_description(fields: Sequence[WireColumn], formats: Sequence[int]) -> bytes:
     """Write the columns of the rows that follow."""
     parts = [struct.pack("!h", len(fields))]
     for field, format_ in zip(fields, formats, strict=True):

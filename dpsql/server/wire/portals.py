@@ -1,4 +1,4 @@
-"""Statements that are prepared and portals that are read: what a connection keeps by name."""
+"""Prepared statements and portals, which a connection keeps by name."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Final
 
 from dpsql.results.result import Result
 from dpsql.server.wire import messages
-from dpsql.server.wire.messages import Field
-from dpsql.server.wire.statements import Copy
+from dpsql.server.wire.messages import WireColumn
 from dpsql.server.wire.values import (
     BINARY_FORMAT,
     TEXT_FORMAT,
-    encoded,
+    encoded_column,
     field_of,
     formats_of,
     wire_type,
 )
+from dpsql.syntax.connection_statements import Copy
 
 _AT_ONCE: Final = 1_000  # rows in one write
 _BINARY_HEAD: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -41,15 +41,15 @@ class Portal:
     text: str
     values: tuple[object, ...]
     formats: tuple[int, ...]
-    answer: AnswerRows | None = None
+    answer: PortalRows | None = None
     own: bool = field(default=False)
 
 
-class AnswerRows:
+class PortalRows:
     """The rows of an answer, encoded as they are fetched."""
 
     def __init__(self, result: Result, formats: Sequence[int]) -> None:
-        self.fields = fields_of(result.columns, result.types)
+        self.fields = wire_columns(result.columns, result.types)
         self.count = len(result)
         self._rows = result.fetchall()
         self._types = [wire_type(type_) for type_ in result.types]
@@ -81,7 +81,7 @@ class AnswerRows:
             columns = zip(*rows, strict=True)
             yield messages.data_rows(
                 [
-                    encoded(values, type_, format_)
+                    encoded_column(values, type_, format_)
                     for values, type_, format_ in zip(
                         columns, self._types, self._formats, strict=True
                     )
@@ -89,7 +89,7 @@ class AnswerRows:
             )
 
 
-def fields_of(names: Sequence[str], types: Sequence[str]) -> tuple[Field, ...]:
+def wire_columns(names: Sequence[str], types: Sequence[str]) -> tuple[WireColumn, ...]:
     """Describe columns of these names, and of these types of DuckDB's."""
     return tuple(field_of(name, type_) for name, type_ in zip(names, types, strict=True))
 
@@ -140,7 +140,7 @@ def _escaped(text: str, delimiter: str) -> str:
 def _copied_binary(result: Result, types: Sequence[object]) -> Iterator[bytes]:
     """Write the header with the first row, as PostgreSQL does and clients expect."""
     columns = [
-        encoded(values, wire_type(type_), BINARY_FORMAT)
+        encoded_column(values, wire_type(type_), BINARY_FORMAT)
         for values, type_ in zip(zip(*result.fetchall(), strict=True), result.types, strict=False)
     ]
     before = _BINARY_HEAD

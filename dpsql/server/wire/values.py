@@ -19,7 +19,7 @@ from uuid import UUID
 
 from dpsql.core.formatting import json_text
 from dpsql.core.sql_types import SqlType
-from dpsql.server.wire.messages import Field, ProtocolError, utf8
+from dpsql.server.wire.messages import ProtocolError, WireColumn, utf8
 
 TEXT_FORMAT, BINARY_FORMAT = 0, 1
 
@@ -179,13 +179,13 @@ def wire_type(type_: str) -> WireType:
     return WIRE_TYPES.get(SqlType.of(type_).kind, _JSON)
 
 
-def field_of(name: str, type_: str) -> Field:
+def field_of(name: str, type_: str) -> WireColumn:
     """Describe a column of this name, and of this type of DuckDB's."""
     found = wire_type(type_)
-    return Field(name, found.oid, found.size)
+    return WireColumn(name, found.oid, found.size)
 
 
-def encoded(values: Iterable[object], type_: WireType, format_: int) -> list[bytes]:
+def encoded_column(values: Iterable[object], type_: WireType, format_: int) -> list[bytes]:
     """Encode a column, each value with its length."""
     encode = type_.binary if format_ == BINARY_FORMAT else type_.text
     found = []
