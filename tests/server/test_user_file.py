@@ -16,6 +16,9 @@ from dpsql.server.people.records import Role
 from dpsql.server.people.users import Users, open_or_create_users
 
 
+pytestmark = pytest.mark.few(20)  # all of them: they are quick
+
+
 @pytest.fixture(autouse=True)
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passwords, "_KIBIBYTES", 64)

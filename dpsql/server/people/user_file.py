@@ -110,7 +110,7 @@ def create_user_file(path: Path, fill: Callable[[sqlite3.Connection], None]) -> 
             (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
             if mode != "wal":
                 raise sqlite3.OperationalError
-        os.link(name, path, follow_symlinks=False)  # takes the place of nothing
+        os.link(name, path)  # takes the place of nothing
     except FileExistsError:
         raise InterfaceError(
             f"{_shown(path)} exists already", code="file_exists", hint=_FOREIGN_HINT
