@@ -15,7 +15,6 @@ from dpsql.server.people import passwords, user_file
 from dpsql.server.people.records import Role
 from dpsql.server.people.users import Users, open_or_create_users
 
-
 pytestmark = pytest.mark.few(20)  # all of them: they are quick
 
 
