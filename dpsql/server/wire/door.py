@@ -34,6 +34,8 @@ from dpsql.service.session import Session
 SECONDS_TO_LOG_IN: Final = 15.0
 MOST_AT_THE_DOOR: Final = 100
 """How many connections may be open that have not logged in."""
+MOST_OPEN: Final = 500
+"""How many may be open that have."""
 _Found = TypeVar("_Found")
 _SECONDS_TO_END: Final = 5.0  # of statements that were interrupted
 _MOST_SASL: Final = 4_096
@@ -111,7 +113,7 @@ class Door:
             writer.close()
 
     async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._at_the_door >= MOST_AT_THE_DOOR:
+        if self._at_the_door >= MOST_AT_THE_DOOR or len(self._open) >= MOST_OPEN:
             await _send(writer, messages.error(fields("too many connections", "53300", FATAL)))
             return
         self._at_the_door += 1
