@@ -7,6 +7,7 @@ paid for stays paid for: their status is kept, as drivers rely on it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final, Protocol, TypeVar
@@ -97,6 +98,8 @@ class Conversation:
         """Answer one message; returns False once the client is done."""
         if isinstance(message, TerminateMessage):
             return False
+        if isinstance(message, SyncMessage | QueryMessage) and self.status == IDLE:
+            self._portals.clear()  # they last as long as their transaction
         if isinstance(message, SyncMessage):
             self._skipping = False
             await self._write(messages.ready_for_query(self.status))
@@ -115,10 +118,7 @@ class Conversation:
     # -- simple queries ---------------------------------------------------------------------------
 
     async def _simple(self, text: str) -> None:
-        found = split(text)
-        ends = list(found.statements)
-        if found.rest < len(text):
-            ends.append((found.rest, len(text)))
+        ends = await self._work(partial(_ends_of, text))
         if not ends:
             await self._write(messages.EMPTY_QUERY)
         for start, end in ends:
@@ -148,7 +148,8 @@ class Conversation:
                 self._room(self._statements, name)
                 if name and name in self._statements:
                     raise ProtocolError("a prepared statement of this name exists", "42P05")
-                self._statements[name] = PreparedText(_one_statement(text), types)
+                statement = await self._work(partial(_one_statement, text))
+                self._statements[name] = PreparedText(statement, types)
                 await self._write(messages.PARSED)
             case BindMessage():
                 await self._bind(message)
@@ -279,6 +280,7 @@ class Conversation:
         number, written = rows.fetch(most)
         for part in written:
             await self._write(part)
+            await asyncio.sleep(0)  # others have their turn
         await self._complete(f"FETCH {number}")
 
     def _shut(self, tag: str, name: str | None) -> None:
@@ -316,24 +318,28 @@ class Conversation:
     async def _result(self, text: str, values: tuple[object, ...], *, before: str = "") -> Result:
         """Have the session answer a statement, and tell its price and what limits its meaning."""
         try:
-            result = await self._work(partial(self._run, text, values))
+            result, notices = await self._work(partial(self._run, text, values))
         except Error as error:
             if error.place is not None and error.place.source == "query":
                 error.place = error.place.after(before)
             raise
-        for notice in _notices(result):
+        for notice in notices:
             await self._write(messages.notice(notice))
         return result
 
-    def _run(self, text: str, values: tuple[object, ...]) -> Result:
-        if not self._timeout:
-            return self._session.sql(text, values)
-        return self._session.prepare(text).run(values, seconds=self._timeout)
+    def _run(self, text: str, values: tuple[object, ...]) -> tuple[Result, list[dict[str, str]]]:
+        """Answer a statement, with its notices: to find these takes time of its own."""
+        if self._timeout:
+            result = self._session.prepare(text).run(values, seconds=self._timeout)
+        else:
+            result = self._session.sql(text, values)
+        return result, list(_notices(result))
 
     async def _send(self, rows: PortalRows, most: int | None, text: str) -> None:
         number, written = rows.fetch(most)
         for part in written:
             await self._write(part)
+            await asyncio.sleep(0)  # others have their turn
         if most is not None and not rows.done:
             await self._write(messages.SUSPENDED)
         else:
@@ -383,12 +389,18 @@ class Conversation:
             raise ProtocolError("too many statements or portals are open", "53000")
 
 
-def _one_statement(text: str) -> str:
-    """Return the one statement of a text, without its semicolon; empty if there is none."""
+def _ends_of(text: str) -> list[tuple[int, int]]:
+    """Find the statements of a text, without their semicolons."""
     found = split(text)
     ends = list(found.statements)
     if found.rest < len(text):
         ends.append((found.rest, len(text)))
+    return ends
+
+
+def _one_statement(text: str) -> str:
+    """Return the one statement of a text, without its semicolon; empty if there is none."""
+    ends = _ends_of(text)
     if len(ends) > 1:
         raise ProtocolError("cannot insert multiple commands into a prepared statement", "42601")
     return text[ends[0][0] : ends[0][1]] if ends else ""

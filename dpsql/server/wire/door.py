@@ -199,7 +199,11 @@ class Door:
         settings = startup_settings(parameters.get("options", ""))
         database = parameters.get("database", user)
         admitted = await shortly(lambda: self._guard.admit(knock, database, settings))
-        await _send(writer, messages.sasl_words(last, final=True) + messages.AUTHENTICATED)
+        try:
+            await _send(writer, messages.sasl_words(last, final=True) + messages.AUTHENTICATED)
+        except BaseException:
+            admitted.session.close()
+            raise
         return admitted
 
     # -- after the login --------------------------------------------------------------------------
