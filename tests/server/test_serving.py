@@ -233,7 +233,8 @@ def test_a_transaction_that_failed_answers_nothing_until_its_end(server: Serving
 def test_settings_last_until_they_are_reset(server: Serving) -> None:
     asked = "SELECT value FROM (SHOW PARAMETERS) WHERE parameter = 'epsilon'"
     with server.connect() as con:
-        con.execute("SET epsilon = 0.5")
+        assert con.execute("SET epsilon = 0.5").description is None
+        assert con.pgconn.exec_(b"SET application_name = 'x'").command_status == b"SET"
         with pytest.raises(psycopg.Error):
             con.execute(asked)
         shown = dict(row[:2] for row in con.execute("SHOW PARAMETERS").fetchall())

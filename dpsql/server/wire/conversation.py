@@ -136,7 +136,7 @@ class Conversation:
             await self._do(own, statement)
             return
         rows = await self._answered(statement, ())
-        if rows.fields:
+        if rows.fields and not _is_setting(statement):
             await self._write(rows.description())
         await self._send(rows, None, statement)
 
@@ -188,7 +188,7 @@ class Conversation:
 
     async def _describe_statement(self, prepared: PreparedText) -> None:
         own = own_statement(prepared.text)
-        if own is not None or not prepared.text:
+        if own is not None or not prepared.text or _is_setting(prepared.text):
             await self._write(messages.parameter_description(()) + messages.NO_DATA)
             return
         self._refuse_failed(None)
@@ -210,7 +210,7 @@ class Conversation:
             rows = self._cursor(own.name)
             await self._write(rows.description())
             return
-        if own is not None or not portal.text:
+        if own is not None or not portal.text or _is_setting(portal.text):
             await self._write(messages.NO_DATA)
             return
         self._refuse_failed(None)
@@ -336,6 +336,9 @@ class Conversation:
         return result, list(_notices(result))
 
     async def _send(self, rows: PortalRows, most: int | None, text: str) -> None:
+        if _is_setting(text):
+            await self._complete(_word(text))
+            return
         number, written = rows.fetch(most)
         for part in written:
             await self._write(part)
@@ -406,8 +409,18 @@ def _one_statement(text: str) -> str:
     return text[ends[0][0] : ends[0][1]] if ends else ""
 
 
+def _word(text: str) -> str:
+    """Return the first word of a statement, in capitals."""
+    return text.split(None, 1)[0].upper()
+
+
+def _is_setting(text: str) -> bool:
+    """Tell whether a statement is one that PostgreSQL's clients expect no rows of."""
+    return _word(text) in ("SET", "RESET")
+
+
 def _tag(text: str, rows: int | None) -> str:
-    word = text.split(None, 1)[0].upper()
+    word = _word(text)
     if rows is None:
         return {"CREATE": "CREATE MATERIALIZED VIEW", "DROP": "DROP MATERIALIZED VIEW"}.get(
             word, word
