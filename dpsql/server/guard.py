@@ -48,6 +48,11 @@ class Guard:
         self._users = users
         self._lockout = lockout or Lockout()
 
+    @property
+    def dataset_name(self) -> str:
+        """The name of the dataset behind the doors."""
+        return self._dataset.policy.dataset
+
     def knock(self, user: str, address: str, binding: bytes | None) -> Knock:
         """Begin a login by SCRAM; ``binding`` is the hash of the certificate, where there is TLS.
 

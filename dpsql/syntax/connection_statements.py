@@ -159,6 +159,18 @@ class _Words:
         )
 
 
+def words_of(text: str) -> tuple[str, ...]:
+    """Split a statement into its tokens in small letters, names and texts in their quotes.
+
+    Empty for a text that ends inside of quotes.
+    """
+    try:
+        tokens = _DIALECT.tokenize(_BRACKET + text)[len(_BRACKET) :]
+    except TokenError:
+        return ()
+    return tuple(text[_start(token) : token.end + 1 - len(_BRACKET)].lower() for token in tokens)
+
+
 def own_statement(text: str) -> Own | None:
     """Read a statement of the connection's own; None for all that the session answers.
 

@@ -356,3 +356,48 @@ def test_no_other_machine_is_served_without_encryption(tmp_path: Path) -> None:
     assert found.returncode != 0
     assert "plaintext_refused" in found.stderr
     assert not (tmp_path / "clinic.budget.db").exists()
+
+
+# -- drivers --------------------------------------------------------------------------------------
+
+
+def test_what_drivers_ask_of_every_server_is_answered(server: Serving) -> None:
+    asked = {
+        "select pg_catalog.version()": r"PostgreSQL 15\.0",
+        "SELECT current_schema()": "public",
+        "select current_user": "ana",
+        "SELECT current_database()": "clinic",
+        "SHOW transaction isolation level": "read committed",
+        "show SERVER_VERSION": r"15\.0",
+    }
+    with server.connect() as con:
+        for sql, expected in asked.items():
+            for binary in (False, True):
+                row = con.cursor(binary=binary).execute(sql.encode()).fetchone()
+                assert row is not None
+                assert re.match(expected, row[0])
+        con.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+        # A text with such words in it is no such question.
+        found = con.execute("SELECT 'select version()' AS a").fetchone()
+        assert found == ("select version()",)
+
+
+def test_sqlalchemy_and_pandas_ask_through_it(server: Serving) -> None:
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    pandas = pytest.importorskip("pandas")
+    url = sqlalchemy.URL.create(
+        "postgresql+psycopg", "ana", PASSWORD, "127.0.0.1", server.port, "clinic"
+    )
+    # Its question for the type hstore is one of the catalogs, which are not there yet.
+    engine = sqlalchemy.create_engine(
+        url, connect_args={"sslmode": "disable"}, use_native_hstore=False
+    )
+    with engine.connect() as con:
+        asked = sqlalchemy.text(
+            "SELECT ward, COUNT(*) AS n FROM visits WHERE cost > :c GROUP BY ward"
+        )
+        frame = pandas.read_sql(asked, con, params={"c": 5})
+        assert list(frame.columns) == ["ward", "n"]
+        assert list(frame["ward"]) == ["a", "b"]
+        assert con.execute(sqlalchemy.text("SELECT beds FROM wards")).scalar() == 3
+    engine.dispose()

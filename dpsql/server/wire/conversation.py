@@ -41,7 +41,14 @@ from dpsql.server.wire.portals import (
     copy_format,
     wire_columns,
 )
-from dpsql.server.wire.values import formats_of, parameter_of
+from dpsql.server.wire.probes import Probe
+from dpsql.server.wire.values import (
+    TEXT_FORMAT,
+    encoded_column,
+    formats_of,
+    parameter_of,
+    wire_type,
+)
 from dpsql.service.session import Session
 from dpsql.syntax.connection_statements import (
     Begin,
@@ -76,6 +83,7 @@ class Conversation:
     """A connection of one client: prepared statements, portals, and the status of its transaction.
 
     ``work`` runs what may block. ``write`` sends bytes, and waits while the client does not read.
+    ``probed`` answers the questions of drivers that are no session's.
     """
 
     def __init__(
@@ -83,8 +91,10 @@ class Conversation:
         session: Session,
         work: Worker,
         write: Callable[[bytes], Awaitable[None]],
+        probed: Callable[[str], Probe | None] = lambda text: None,
     ) -> None:
         self._session = session
+        self._probed = probed
         self._work = work
         self._write = write
         self._statements: dict[str, PreparedText] = {}
@@ -134,6 +144,10 @@ class Conversation:
         self._refuse_failed(own)
         if own is not None:
             await self._do(own, statement)
+            return
+        probe = self._probed(statement)
+        if probe is not None:
+            await self._tell(probe, described=False)
             return
         rows = await self._answered(statement, ())
         if rows.fields and not _is_setting(statement):
@@ -191,6 +205,10 @@ class Conversation:
         if own is not None or not prepared.text or _is_setting(prepared.text):
             await self._write(messages.parameter_description(()) + messages.NO_DATA)
             return
+        probe = self._probed(prepared.text)
+        if probe is not None:
+            await self._write(messages.parameter_description(()) + _described(probe))
+            return
         self._refuse_failed(None)
         found = await self._work(partial(self._session.describe, prepared.text))
         types = [*prepared.types, *[25] * len(found.parameters)][: len(found.parameters)]
@@ -213,6 +231,10 @@ class Conversation:
         if own is not None or not portal.text or _is_setting(portal.text):
             await self._write(messages.NO_DATA)
             return
+        probe = self._probed(portal.text)
+        if probe is not None:
+            await self._write(_described(probe))
+            return
         self._refuse_failed(None)
         asked = partial(self._session.describe, portal.text, portal.values)
         found = await self._work(asked)
@@ -231,6 +253,10 @@ class Conversation:
         self._refuse_failed(own)
         if own is not None:
             await self._do(own, portal.text, described=True)
+            return
+        probe = self._probed(portal.text)
+        if probe is not None:
+            await self._tell(probe, described=True)
             return
         if portal.answer is None:
             portal.answer = await self._answered(portal.text, portal.values, portal.formats)
@@ -335,6 +361,16 @@ class Conversation:
             result = self._session.sql(text, values)
         return result, list(_notices(result))
 
+    async def _tell(self, probe: Probe, *, described: bool) -> None:
+        """Answer a probe: as text, which is its binary form as well."""
+        if probe.value is not None:
+            if not described:
+                await self._write(_described(probe))
+            await self._write(
+                messages.data_rows([encoded_column([probe.value], _TEXT, TEXT_FORMAT)])
+            )
+        await self._complete(probe.tag)
+
     async def _send(self, rows: PortalRows, most: int | None, text: str) -> None:
         if _is_setting(text):
             await self._complete(_word(text))
@@ -407,6 +443,15 @@ def _one_statement(text: str) -> str:
     if len(ends) > 1:
         raise ProtocolError("cannot insert multiple commands into a prepared statement", "42601")
     return text[ends[0][0] : ends[0][1]] if ends else ""
+
+
+def _described(probe: Probe) -> bytes:
+    if probe.value is None:
+        return messages.NO_DATA
+    return messages.row_description(wire_columns([probe.column], ["VARCHAR"]), [TEXT_FORMAT])
+
+
+_TEXT: Final = wire_type("VARCHAR")
 
 
 def _word(text: str) -> str:

@@ -13,6 +13,7 @@ import secrets
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from dpsql.errors import Error
@@ -28,6 +29,7 @@ from dpsql.server.wire.messages import (
     StartupMessage,
     TlsMessage,
 )
+from dpsql.server.wire.probes import SETTINGS, probe_of
 from dpsql.server.workers import Workers
 from dpsql.service.session import Session
 
@@ -39,19 +41,6 @@ MOST_OPEN: Final = 500
 _Found = TypeVar("_Found")
 _SECONDS_TO_END: Final = 5.0  # of statements that were interrupted
 _MOST_SASL: Final = 4_096
-_SETTINGS: Final = {
-    "server_version": "15.0 (dpsql)",
-    "server_encoding": "UTF8",
-    "client_encoding": "UTF8",
-    "DateStyle": "ISO, MDY",
-    "IntervalStyle": "postgres",
-    "TimeZone": "UTC",
-    "integer_datetimes": "on",
-    "standard_conforming_strings": "on",
-    "is_superuser": "off",
-    "default_transaction_read_only": "off",
-    "in_hot_standby": "off",
-}
 
 
 class Encryption(Protocol):
@@ -109,6 +98,9 @@ class Door:
             await self._served(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, TimeoutError, ssl.SSLError):
             pass  # the client has gone
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
         finally:
             writer.close()
 
@@ -218,7 +210,7 @@ class Door:
         assert task is not None
         self._open[process] = here = _Open(key, session, task)
         try:
-            settings = [messages.parameter_status(*each) for each in _SETTINGS.items()]
+            settings = [messages.parameter_status(*each) for each in SETTINGS.items()]
             greeting = b"".join((*settings, messages.key_data(process, key)))
             await _send(writer, greeting + messages.ready_for_query(b"I"))
 
@@ -229,7 +221,9 @@ class Door:
             async def in_turn(work: Callable[[], _Found]) -> _Found:
                 return await self._workers.run(admitted.account, work)
 
-            conversation = Conversation(session, in_turn, write)
+            user, dataset = admitted.login.user, self._guard.dataset_name
+            probed = partial(probe_of, user=user, dataset=dataset)
+            conversation = Conversation(session, in_turn, write, probed)
             while not self._stopping:
                 head = await reader.readexactly(5)
                 body = await reader.readexactly(messages.next_length(head, messages.MOST))
