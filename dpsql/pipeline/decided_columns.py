@@ -2,7 +2,8 @@
 
 ``FROM visits v JOIN wards w ON w.ward = v.ward GROUP BY w.ward`` has one name of a ward in each
 group if no two rows of wards have the same ward. Whether they do is read off wards itself, which is
-public; no private row could change it. NULL is a value like any other here.
+public; no private row could change it. A row whose key is NULL is taken for no key, as an outer join
+has such rows too, of which all other columns are NULL.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ def decide(
     key = sorted({each.column for each in others if _is_beside(each, base)})
     if not key or public is None:
         return bool(key)
+    columns_of_key = [name(each) for each in key]
     again = sql(
-        "SELECT 1 FROM {} GROUP BY {} HAVING COUNT(*) > 1 LIMIT 1",
+        "SELECT 1 FROM {} GROUP BY {} HAVING COUNT(*) > 1 OR ({}) LIMIT 1",
         from_clause(Scan(base.table), TWIN),
-        join(", ", map(name, key)),
+        join(", ", columns_of_key),
+        join(" AND ", (sql("{} IS NULL", each) for each in columns_of_key)),
     )
     return public.computed([PublicTable(base.table)], again) == []
 

@@ -225,6 +225,8 @@ class Prepared:
     @property
     def combine(self) -> Pooling:
         """The releases with which the answer is pooled: the strictest setting of its blocks."""
+        if any(block.plan.block.source.share is not None for block in self.blocks):
+            return Pooling.OFF  # each reading has a sample of its own
         asked = {block.plan.block.parameters.combine for block in self.blocks}
         return next((c for c in (Pooling.OFF, Pooling.ALL) if c in asked), Pooling.SERIES)
 

@@ -9,8 +9,10 @@ from helpers.support import FILL, NO_NUMBER, connect
 
 import dpsql
 
-BY_NUMBER = "SELECT sh.name, count(*) FROM visits v JOIN shops sh ON sh.k = v.k GROUP BY v.k"
-BY_BOTH = "SELECT sh.name, count(*) FROM visits v JOIN shops sh ON sh.k = v.k GROUP BY v.k, sh.name"
+BY_NUMBER = "SELECT sh.name, count(*) FROM visits v JOIN shops sh ON sh.k = v.k GROUP BY sh.k"
+BY_BOTH = (
+    "SELECT sh.name, count(*) FROM visits v JOIN shops sh ON sh.k = v.k GROUP BY sh.k, sh.name"
+)
 
 
 def test_decided_columns_are_the_same_question_as_keys(tmp_path: Path) -> None:
@@ -24,8 +26,8 @@ def test_decided_columns_are_the_same_question_as_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT sh.name, count(*) FROM visits v, shops sh WHERE sh.k = v.k GROUP BY v.k",
-        "SELECT any_value(sh.name), count(*) FROM visits v JOIN shops sh USING (k) GROUP BY k",
+        "SELECT sh.name, count(*) FROM visits v, shops sh WHERE sh.k = v.k GROUP BY sh.k",
+        "SELECT any_value(sh.name), count(*) FROM visits v JOIN shops sh USING (k) GROUP BY sh.k",
         "SELECT sh.name, count(v.k) FROM shops sh LEFT JOIN visits v ON v.k = sh.k GROUP BY sh.k",
         "SELECT name, count(*) FROM (SELECT k, name FROM shops) t JOIN visits v USING (k) "
         "GROUP BY t.k HAVING any_value(t.name) > 'a' ORDER BY t.name",
@@ -55,3 +57,18 @@ def test_of_no_rows_the_same_is_decided(tmp_path: Path) -> None:
         assert list(connection.sql(empty).columns) == ["name", "count_star()"]
         with pytest.raises(dpsql.Error):
             connection.sql(empty.replace("sh.name", "v.s"))
+
+
+def test_what_only_equals_a_key_by_a_join_decides_nothing(tmp_path: Path) -> None:
+    with connect(tmp_path, defaults=NO_NUMBER) as connection:
+        with pytest.raises(dpsql.Error) as refused:
+            connection.explain(BY_NUMBER.replace("GROUP BY sh.k", "GROUP BY v.k"))
+        assert refused.value.code == "column_not_grouped"
+
+
+def test_a_key_with_null_decides_nothing(tmp_path: Path) -> None:
+    filled = (*FILL, "INSERT INTO shops VALUES (NULL, 'no shop', 1)")
+    with connect(tmp_path, *filled, defaults=NO_NUMBER) as connection:
+        with pytest.raises(dpsql.Error) as refused:
+            connection.explain(BY_NUMBER)
+        assert refused.value.code == "column_not_grouped"

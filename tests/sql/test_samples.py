@@ -176,6 +176,14 @@ def test_each_reading_draws_its_own_sample(connection: dpsql.Connection) -> None
     assert all(10 < each < 50 for each in found)
 
 
+def test_releases_of_two_samples_are_not_pooled(connection: dpsql.Connection) -> None:
+    asked = "SELECT COUNT(*) FROM visits TABLESAMPLE 50%"
+    pooled = [connection.sql(asked, epsilon=epsilon).pooled for epsilon in (0.5, 1.0, 2.0)]
+    assert pooled == [1, 1, 1]
+    whole = asked.removesuffix(" TABLESAMPLE 50%")
+    assert [connection.sql(whole, epsilon=epsilon).pooled for epsilon in (0.5, 1.0)] == [1, 2]
+
+
 def test_rows_that_are_units_have_no_samples(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "survey.duckdb")) as owner:
         owner.execute("CREATE TABLE answers (k INTEGER)")

@@ -358,10 +358,11 @@ class _BlockBuilder:
         roots = [*self.select.expressions, args.get("having"), args.get("qualify")]
         roots += [args.get("order"), *(args.get("windows") or ())]
         loose = [column for root in roots if root is not None for column in self._loose(root)]
-        decided: set[str] | None = None
+        # Columns that are equal by a join are no keys of the table: they have values of their own.
+        plain = (key.expression for key in self.keys)
+        keys = {key.name for key in plain if isinstance(key, exp.Column)}
         for column in loose:
-            decided = self._decided() if decided is None else decided
-            if self.decides(self.relation.rows, decided, column.name):
+            if self.decides(self.relation.rows, keys, column.name):
                 self._add_key(column)
 
     def _loose(self, node: exp.Expr) -> Iterator[exp.Column]:
@@ -379,19 +380,6 @@ class _BlockBuilder:
             return
         for child in node.iter_expressions():
             yield from self._loose(child)
-
-    def _decided(self) -> set[str]:
-        """Return the columns with one value in each group: keys, equals, and what these decide."""
-        plain = (key.expression for key in self.keys)
-        found = {key.name for key in plain if isinstance(key, exp.Column)}
-        while True:
-            alike = {name for each in self.relation.equal if each & found for name in each}
-            others = {name for each in self.relation.equal for name in each} - found - alike
-            rows, known = self.relation.rows, found | alike
-            more = {name for name in others if self.decides(rows, known, name)}
-            if not more and alike <= found:
-                return found
-            found = known | more
 
     def _check_given(self, key: exp.Expr) -> None:
         """Refuse a key of private rows where an outer join keeps public ones."""
