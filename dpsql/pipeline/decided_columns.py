@@ -2,8 +2,8 @@
 
 ``FROM visits v JOIN wards w ON w.ward = v.ward GROUP BY w.ward`` has one name of a ward in each
 group if no two rows of wards have the same ward. Whether they do is read off wards itself, which is
-public; no private row could change it. A row whose key is NULL is taken for no key, as an outer join
-has such rows too, of which all other columns are NULL.
+public; no private row could change it. Where a key is NULL there is none, as an outer join has such
+rows too, of which all other columns are NULL.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from dpsql.server.guard import Guard
 from dpsql.server.people.certificates import end_point_binding
 from dpsql.server.people.users import Users
 from dpsql.server.wire.door import Door
+from dpsql.server.wire.errors import LOG
 from dpsql.server.workers import Workers
 from dpsql.service.session import Dataset
 
@@ -83,7 +84,7 @@ class ServerSettings:
     certificate: Certificate | None = None
     grace: float = USUAL_GRACE
     places: int | None = None
-    of_account: int = 2
+    of_account: int | None = None
 
     def require_safe(self) -> None:
         """Raise ``InterfaceError`` for an address that others reach without encryption."""
@@ -100,16 +101,18 @@ class Tls:
 
     def __init__(self, certificate: Certificate) -> None:
         self._certificate = certificate
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self.binding: bytes | None = None
-        self.renew()
+        self.context, self.binding = self._loaded()
 
     def renew(self) -> None:
         """Read the files. Raises ``InterfaceError``, and the old certificate goes on."""
+        self.context, self.binding = self._loaded()
+
+    def _loaded(self) -> tuple[ssl.SSLContext, bytes | None]:
         wrong = False
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            self.context.load_cert_chain(self._certificate.chain, self._certificate.key)
+            context.load_cert_chain(self._certificate.chain, self._certificate.key)
             pem = self._certificate.chain.read_text(encoding="ascii")
             der = ssl.PEM_cert_to_DER_cert(pem[pem.index(_BEGIN) : pem.index(_END) + len(_END)])
         except (OSError, ValueError):
@@ -120,7 +123,7 @@ class Tls:
                 code="bad_certificate",
                 hint="Give a chain and its key as PEM files that the server may read.",
             )
-        self.binding = end_point_binding(der)
+        return context, end_point_binding(der)
 
 
 _BEGIN: Final = "-----BEGIN CERTIFICATE-----"
@@ -145,8 +148,7 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    if tls is not None:
-        loop.add_signal_handler(signal.SIGHUP, _renewed(tls))
+    loop.add_signal_handler(signal.SIGHUP, _renewed(tls))
     busy = False
     try:
         server = await asyncio.start_server(door.serve, settings.listen.host, settings.listen.port)
@@ -168,9 +170,12 @@ async def serve(
         workers.close()
 
 
-def _renewed(tls: Tls) -> Callable[[], None]:
+def _renewed(tls: Tls | None) -> Callable[[], None]:
     def renew() -> None:
-        with suppress(InterfaceError):
-            tls.renew()
+        try:
+            if tls is not None:
+                tls.renew()
+        except InterfaceError:
+            LOG.warning("the certificate cannot be used: the old one goes on")
 
     return renew

@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dpsql.errors import OperationalError
 
@@ -22,25 +22,25 @@ _Found = TypeVar("_Found")
 class Workers:
     """The places where statements run. To be used in one event loop.
 
-    ``places``: how many run at once, half of the processors but two at least if None.
-    ``of_account``: how many of one account do. ``waiting``: how many may wait beside, for
-    ``seconds`` at most.
+    ``places``: how many run at once, as many as there are processors but four at least if None.
+    ``of_account``: how many of one account do, half of them if None, so that a single account never
+    takes all. ``waiting``: how many of an account may wait beside, for ``seconds`` at most.
     """
 
     def __init__(
         self,
         places: int | None = None,
-        of_account: int = 2,
-        waiting: int = 100,
+        of_account: int | None = None,
+        waiting: int = 50,
         seconds: float = 30.0,
     ) -> None:
-        self.places = places or max(2, (os.cpu_count() or 2) // 2)
+        self.places = places or max(4, os.cpu_count() or 1)
         self._shared = asyncio.Semaphore(self.places)
-        self._of_account = of_account
+        self._of_account = of_account or max(1, self.places // 2)
         self._accounts: dict[str, asyncio.Semaphore] = {}
         self._using: Counter[str] = Counter()
         self._most_waiting = waiting
-        self._waiting = 0
+        self._waiting: Counter[str] = Counter()
         self._seconds = seconds
         self._threads = ThreadPoolExecutor(self.places, thread_name_prefix="dpsql-statement")
         # Logins, and the ends of connections, wait for no statement.
@@ -56,12 +56,12 @@ class Workers:
         Raises ``OperationalError`` (``server_busy``) where there is no place for it in time. Work
         that has begun goes on to its end, whoever waits for it.
         """
-        if self._waiting >= self._most_waiting:
+        if self._waiting[account] >= self._most_waiting:
             raise _busy()
         own = self._accounts.setdefault(account, asyncio.Semaphore(self._of_account))
         self._using[account] += 1
         try:
-            await self._turn(own)
+            await self._turn(account, own)
             try:
                 return await self._in_thread(work)
             finally:
@@ -72,9 +72,9 @@ class Workers:
             if not self._using[account]:
                 del self._using[account], self._accounts[account]
 
-    async def _turn(self, own: asyncio.Semaphore) -> None:
+    async def _turn(self, account: str, own: asyncio.Semaphore) -> None:
         """Wait for a place of the account, then for one of all."""
-        self._waiting += 1
+        self._waiting[account] += 1
         try:
             async with asyncio.timeout(self._seconds):
                 await own.acquire()
@@ -86,11 +86,14 @@ class Workers:
         except TimeoutError:
             raise _busy() from None
         finally:
-            self._waiting -= 1
+            self._waiting[account] -= 1
+            if not self._waiting[account]:
+                del self._waiting[account]
 
     async def _in_thread(self, work: Callable[[], _Found]) -> _Found:
         """Do the work in a thread; its place is taken until it is done, cancelled or not."""
         task = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        task.add_done_callback(_looked_at)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -101,6 +104,12 @@ class Workers:
         """Wait for what runs, and end the threads."""
         self._threads.shutdown()
         self._short.shutdown()
+
+
+def _looked_at(task: asyncio.Future[Any]) -> None:
+    """Look at the error of work that nobody waits for any more, so that asyncio logs none."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _busy() -> OperationalError:

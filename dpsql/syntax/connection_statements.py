@@ -18,6 +18,8 @@ from dpsql.syntax.dialect import PrivateDuckDB
 
 _DIALECT: Final = PrivateDuckDB()
 _BRACKET: Final = "("
+_LONGEST: Final = 100_000
+_DIGITS: Final = 9  # of a number, at most
 _BEGINNINGS: Final = frozenset({"BEGIN", "START"})
 _ENDINGS: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
 _COPY_FORMATS: Final = frozenset({"text", "csv", "binary"})
@@ -177,8 +179,8 @@ def own_statement(text: str) -> Own | None:
     Raises ``SQLSyntaxError`` for one that begins like these and goes on differently.
     """
     first = text.lstrip()[:12].upper()
-    if not first.startswith(_FIRST):
-        return None
+    if not first.startswith(_FIRST) or len(text) > _LONGEST:
+        return None  # what is too long is refused by the session
     try:
         # Behind a bracket no word is one of those whose rest the lexer takes for a text.
         tokens = _DIALECT.tokenize(_BRACKET + text)[len(_BRACKET) :]
@@ -267,7 +269,7 @@ def _fetched(words: _Words) -> Fetch:
     if words.skip("ALL"):
         rows = None
     elif words.peek().isdecimal():
-        rows = int(words.token().text)
+        rows = _number(words, words.token().text)
     if not words.skip("FROM"):
         words.skip("IN")
     return Fetch(words.name(), rows)
@@ -287,6 +289,8 @@ def _copied(words: _Words) -> Copy:
         _options(words, given)
     format_ = given.get("format", "text")
     if format_ not in _COPY_FORMATS:
+        raise words.wrong()
+    if len(given.get("delimiter", ",")) != 1:
         raise words.wrong()
     csv = format_ == "csv"
     return Copy(
@@ -342,6 +346,12 @@ def _timeout(words: _Words) -> Timeout:
     text = words.token().text.strip().lower()
     digits = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
     unit = text[len(digits) :].strip()
-    if not digits.isdecimal() or unit not in _UNITS:
+    if unit not in _UNITS:
         raise words.wrong()
-    return Timeout(int(digits) * _UNITS[unit])
+    return Timeout(_number(words, digits) * _UNITS[unit])
+
+
+def _number(words: _Words, digits: str) -> int:
+    if not digits.isdecimal() or len(digits) > _DIGITS:
+        raise words.wrong()
+    return int(digits)

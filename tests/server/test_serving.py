@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -204,6 +205,7 @@ def test_prepared_statements_pipelines_and_row_limits(server: Serving) -> None:
         ("", b"a\t3\t\\N\n"),
         ("(FORMAT csv, HEADER)", b"ward,beds,note\na,3,\n"),
         ("WITH CSV", b"a,3,\n"),
+        ("(FORMAT csv, NULL 'a')", b'"a",3,a\n'),
     ],
 )
 def test_copies_are_written_as_postgresql_writes_them(
@@ -242,6 +244,21 @@ def test_settings_last_until_they_are_reset(server: Serving) -> None:
         con.execute("DISCARD ALL")
         shown = dict(row[:2] for row in con.execute("SHOW PARAMETERS").fetchall())
         assert float(shown["epsilon"]) == 1.0
+
+
+def test_tags_are_postgresqls(server: Serving) -> None:
+    asked = {
+        "(SELECT 1)": "SELECT 1",
+        "SELECT(1)": "SELECT 1",
+        "TABLE wards": "SELECT 1",
+        "SHOW TABLES": "SHOW",
+        "BEGIN": "BEGIN",
+        "COMMIT": "COMMIT",
+        "RESET ALL": "RESET",
+    }
+    with server.connect() as con:
+        for sql, expected in asked.items():
+            assert con.execute(sql.encode()).statusmessage == expected
 
 
 # -- who comes in ---------------------------------------------------------------------------------
@@ -338,6 +355,33 @@ def test_with_a_certificate_all_is_encrypted_and_logins_are_bound_to_it(tmp_path
                 idle.execute("SELECT 1")
     finally:
         server.process.kill()
+    assert "Traceback" not in server.log.read_text()
+
+
+SLOW = "SELECT count(*) FROM range(100000) a, range(100000) b WHERE (a.range * b.range) % 7 = 3"
+
+
+@pytest.mark.slow
+def test_no_account_takes_all_places_and_no_client_holds_up_the_end(tmp_path: Path) -> None:
+    filled(tmp_path)
+    server = started(tmp_path, "--grace", "2")
+    idle = [server.connect() for _ in range(3)]
+    try:
+        for con in idle:
+            con.pgconn.send_query(SLOW.encode())
+        time.sleep(1.0)
+        began = time.monotonic()
+        with server.connect(options="-c dpsql.account=bob") as bob:
+            assert bob.execute("SELECT beds FROM wards").fetchone() == (3,)
+        assert time.monotonic() - began < 10
+        idle.append(stranger := server.connect())
+        stranger.pgconn.send_query(b"SELECT range, repeat('x', 200) FROM range(100000)")
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(40) == 0
+    finally:
+        server.process.kill()
+        for con in idle:
+            con.close()
     assert "Traceback" not in server.log.read_text()
 
 

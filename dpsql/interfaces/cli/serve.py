@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -96,4 +97,5 @@ def serve_command(
             remark(f"{name} is served on {address}")
             remark(f'psql "host={address.host} port={address.port} dbname={name} user=…{mode}"')
 
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
         asyncio.run(serve(dataset, users, settings, told))

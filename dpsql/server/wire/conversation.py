@@ -8,6 +8,7 @@ paid for stays paid for: their status is kept, as drivers rely on it.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final, Protocol, TypeVar
@@ -68,6 +69,12 @@ from dpsql.syntax.split import split
 IDLE, IN_TRANSACTION, FAILED_TRANSACTION = b"I", b"T", b"E"
 MOST_KEPT: Final = 1_000
 """How many statements or portals a connection may keep."""
+MOST_BYTES: Final = 16_000_000
+"""How many bytes of texts and values they may have together."""
+MOST_TEXT: Final = 400_000
+"""The longest text of a message, in characters; a statement may have 100,000."""
+MOST_STATEMENTS: Final = 1_000
+"""How many statements a message may have."""
 
 _Found = TypeVar("_Found")
 
@@ -82,26 +89,30 @@ class Worker(Protocol):
 class Conversation:
     """A connection of one client: prepared statements, portals, and the status of its transaction.
 
-    ``work`` runs what may block. ``write`` sends bytes, and waits while the client does not read.
-    ``probed`` answers the questions of drivers that are no session's.
+    ``work`` runs statements in their turn, ``read`` what takes a moment and no turn. ``write``
+    sends bytes, and waits while the client does not read. ``probed`` answers the questions of
+    drivers that are no session's.
     """
 
     def __init__(
         self,
         session: Session,
         work: Worker,
+        read: Worker,
         write: Callable[[bytes], Awaitable[None]],
         probed: Callable[[str], Probe | None] = lambda text: None,
     ) -> None:
         self._session = session
         self._probed = probed
         self._work = work
+        self._read = read
         self._write = write
         self._statements: dict[str, PreparedText] = {}
         self._portals: dict[str, Portal] = {}
         self._cursors: dict[str, PortalRows] = {}
         self.status = IDLE
         self._skipping = False
+        self._text = ""
         self._timeout = 0.0
 
     async def take(self, message: Frontend) -> bool:
@@ -118,29 +129,29 @@ class Conversation:
             await self._simple(message.text)
             await self._write(messages.ready_for_query(self.status))
         elif not self._skipping:
+            self._text = ""  # of the statement that is at fault
             try:
                 await self._extended(message)
             except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
-                await self._failed(error)
+                await self._failed(error, self._text)
                 self._skipping = True
         return True
 
     # -- simple queries ---------------------------------------------------------------------------
 
     async def _simple(self, text: str) -> None:
-        ends = await self._work(partial(_ends_of, text))
-        if not ends:
-            await self._write(messages.EMPTY_QUERY)
-        for start, end in ends:
-            statement = text[start:end]
-            try:
-                await self._answer_simply(statement)
-            except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
-                await self._failed(error, statement, start)
-                return
+        at = 0, text
+        try:
+            pieces = await self._read(partial(_pieces_of, text))
+            if not pieces:
+                await self._write(messages.EMPTY_QUERY)
+            for at in pieces:
+                await self._answer_simply(at[1])
+        except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
+            await self._failed(error, at[1], at[0])
 
     async def _answer_simply(self, statement: str) -> None:
-        own = own_statement(statement)
+        own = await self._read(partial(own_statement, statement))
         self._refuse_failed(own)
         if own is not None:
             await self._do(own, statement)
@@ -162,8 +173,10 @@ class Conversation:
                 self._room(self._statements, name)
                 if name and name in self._statements:
                     raise ProtocolError("a prepared statement of this name exists", "42P05")
-                statement = await self._work(partial(_one_statement, text))
-                self._statements[name] = PreparedText(statement, types)
+                self._text = text
+                prepared = await self._read(partial(_prepared_text, text, types))
+                self._require_memory(prepared.size)
+                self._statements[name] = prepared
                 await self._write(messages.PARSED)
             case BindMessage():
                 await self._bind(message)
@@ -197,12 +210,16 @@ class Conversation:
                 zip(message.values, types, formats, strict=True), 1
             )
         )
-        self._portals[message.portal] = Portal(prepared.text, values, message.results)
+        size = sum(len(value) for value in message.values if value is not None)
+        self._require_memory(size)
+        self._portals[message.portal] = Portal(
+            *(prepared.text, values, message.results, prepared.own, size)
+        )
         await self._write(messages.BOUND)
 
     async def _describe_statement(self, prepared: PreparedText) -> None:
-        own = own_statement(prepared.text)
-        if own is not None or not prepared.text or _is_setting(prepared.text):
+        self._text = prepared.text
+        if prepared.own is not None or not prepared.text or _is_setting(prepared.text):
             await self._write(messages.parameter_description(()) + messages.NO_DATA)
             return
         probe = self._probed(prepared.text)
@@ -223,7 +240,7 @@ class Conversation:
         if portal.answer is not None:
             await self._write(portal.answer.description())
             return
-        own = own_statement(portal.text)
+        self._text, own = portal.text, portal.own
         if isinstance(own, Fetch):
             rows = self._cursor(own.name)
             await self._write(rows.description())
@@ -249,7 +266,7 @@ class Conversation:
         if not portal.text:
             await self._write(messages.EMPTY_QUERY)
             return
-        own = own_statement(portal.text)
+        self._text, own = portal.text, portal.own
         self._refuse_failed(own)
         if own is not None:
             await self._do(own, portal.text, described=True)
@@ -413,7 +430,7 @@ class Conversation:
         if found is not None:
             return found
         if name in self._cursors:  # drivers describe a cursor by its name
-            return Portal("", (), (), self._cursors[name])
+            return Portal("", (), (), answer=self._cursors[name])
         raise ProtocolError("there is no portal of this name", "34000")
 
     def _cursor(self, name: str) -> PortalRows:
@@ -422,27 +439,39 @@ class Conversation:
             raise ProtocolError("there is no cursor of this name", "34000")
         return found
 
+    def _require_memory(self, more: int) -> None:
+        """Refuse what would make statements and portals too large together."""
+        more += sum(each.size for each in self._statements.values())
+        more += sum(each.size for each in self._portals.values())
+        if more > MOST_BYTES:
+            raise ProtocolError("statements and portals take too much memory", "53200")
+
     @staticmethod
     def _room(kept: dict[str, _Found], name: str) -> None:
         if len(kept) >= MOST_KEPT and name not in kept:
             raise ProtocolError("too many statements or portals are open", "53000")
 
 
-def _ends_of(text: str) -> list[tuple[int, int]]:
-    """Find the statements of a text, without their semicolons."""
+def _pieces_of(text: str) -> list[tuple[int, str]]:
+    """Find the statements of a text, without their semicolons, each with its place."""
+    if len(text) > MOST_TEXT:
+        raise ProtocolError("the text is too long", "54000")
     found = split(text)
     ends = list(found.statements)
     if found.rest < len(text):
         ends.append((found.rest, len(text)))
-    return ends
+    if len(ends) > MOST_STATEMENTS:
+        raise ProtocolError("there are too many statements in one message", "54000")
+    return [(start, text[start:end]) for start, end in ends]
 
 
-def _one_statement(text: str) -> str:
-    """Return the one statement of a text, without its semicolon; empty if there is none."""
-    ends = _ends_of(text)
-    if len(ends) > 1:
+def _prepared_text(text: str, types: tuple[int, ...]) -> PreparedText:
+    """Read the one statement of a text, without its semicolon; empty if there is none."""
+    pieces = _pieces_of(text)
+    if len(pieces) > 1:
         raise ProtocolError("cannot insert multiple commands into a prepared statement", "42601")
-    return text[ends[0][0] : ends[0][1]] if ends else ""
+    statement = pieces[0][1] if pieces else ""
+    return PreparedText(statement, types, own_statement(statement))
 
 
 def _described(probe: Probe) -> bytes:
@@ -456,7 +485,11 @@ _TEXT: Final = wire_type("VARCHAR")
 
 def _word(text: str) -> str:
     """Return the first word of a statement, in capitals."""
-    return text.split(None, 1)[0].upper()
+    found = _WORD.match(text)
+    return found[1].upper() if found else ""
+
+
+_WORD: Final = re.compile(r"[\s(]*([A-Za-z]+)")
 
 
 def _is_setting(text: str) -> bool:
@@ -470,7 +503,10 @@ def _tag(text: str, rows: int | None) -> str:
         return {"CREATE": "CREATE MATERIALIZED VIEW", "DROP": "DROP MATERIALIZED VIEW"}.get(
             word, word
         )
-    return f"SELECT {rows}" if word in ("SELECT", "WITH", "(", "FROM", "VALUES") else word
+    return word if word in _TAGS else f"SELECT {rows}"
+
+
+_TAGS: Final = frozenset({"CREATE", "DESCRIBE", "DROP", "EXPLAIN", "PRAGMA", "REFRESH", "SHOW"})
 
 
 def _notices(result: Result) -> Iterable[dict[str, str]]:

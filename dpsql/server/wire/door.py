@@ -12,6 +12,7 @@ import hmac
 import secrets
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol, TypeVar
@@ -33,12 +34,15 @@ from dpsql.server.wire.probes import SETTINGS, probe_of
 from dpsql.server.workers import Workers
 from dpsql.service.session import Session
 
-SECONDS_TO_LOG_IN: Final = 15.0
+SECONDS_TO_LOG_IN: Final = 30.0
 MOST_AT_THE_DOOR: Final = 100
 """How many connections may be open that have not logged in."""
 MOST_OPEN: Final = 500
 """How many may be open that have."""
+MOST_OF_ACCOUNT: Final = 100
+"""How many of these an account may have."""
 _Found = TypeVar("_Found")
+_SECONDS_TO_SAY: Final = 1.0  # that the server stops
 _SECONDS_TO_END: Final = 5.0  # of statements that were interrupted
 _MOST_SASL: Final = 4_096
 
@@ -59,9 +63,11 @@ class Encryption(Protocol):
 class _Open:
     """A connection that has logged in, as cancelling and stopping see it."""
 
+    account: str
     key: bytes
     session: Session
     task: asyncio.Task[None]
+    writer: asyncio.StreamWriter
     busy: bool = False
 
 
@@ -89,6 +95,8 @@ class Door:
         _, late = await asyncio.wait(tasks, timeout=grace)
         for each in list(self._open.values()):
             each.session.interrupt()
+            each.writer.transport.abort()  # whoever does not read waits for nothing more
+            each.task.cancel()
         if late:
             await asyncio.wait(late, timeout=_SECONDS_TO_END)
 
@@ -105,8 +113,7 @@ class Door:
             writer.close()
 
     async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._at_the_door >= MOST_AT_THE_DOOR or len(self._open) >= MOST_OPEN:
-            await _send(writer, messages.error(fields("too many connections", "53300", FATAL)))
+        if self._at_the_door >= MOST_AT_THE_DOOR:
             return
         self._at_the_door += 1
         inside = False
@@ -203,12 +210,16 @@ class Door:
     async def _converse(
         self, admitted: Admitted, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        session = admitted.session
+        session, account = admitted.session, admitted.account
+        of_account = sum(each.account == account for each in self._open.values())
+        if len(self._open) >= MOST_OPEN or of_account >= MOST_OF_ACCOUNT:
+            await self._workers.shortly(session.close)
+            raise ProtocolError("too many connections", "53300")
         self._last += 1
         process, key = self._last % (1 << 31), secrets.token_bytes(4)
         task = asyncio.current_task()
         assert task is not None
-        self._open[process] = here = _Open(key, session, task)
+        self._open[process] = here = _Open(account, key, session, task, writer)
         try:
             settings = [messages.parameter_status(*each) for each in SETTINGS.items()]
             greeting = b"".join((*settings, messages.key_data(process, key)))
@@ -219,11 +230,11 @@ class Door:
                 await writer.drain()
 
             async def in_turn(work: Callable[[], _Found]) -> _Found:
-                return await self._workers.run(admitted.account, work)
+                return await self._workers.run(account, work)
 
             user, dataset = admitted.login.user, self._guard.dataset_name
             probed = partial(probe_of, user=user, dataset=dataset)
-            conversation = Conversation(session, in_turn, write, probed)
+            conversation = Conversation(*(session, in_turn, self._workers.shortly, write, probed))
             while not self._stopping:
                 head = await reader.readexactly(5)
                 body = await reader.readexactly(messages.next_length(head, messages.MOST))
@@ -235,10 +246,13 @@ class Door:
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
-            await _send(writer, _GOING)
+            with suppress(TimeoutError, ConnectionError):
+                async with asyncio.timeout(_SECONDS_TO_SAY):
+                    await _send(writer, _GOING)
         finally:
             del self._open[process]
-            await self._workers.shortly(session.close)
+            with suppress(RuntimeError):  # the threads have ended: the dataset closes its sessions
+                await self._workers.shortly(session.close)
 
 
 def startup_settings(options: str) -> dict[str, str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from dpsql.results.result import Result
@@ -19,7 +17,7 @@ from dpsql.server.wire.values import (
     formats_of,
     wire_type,
 )
-from dpsql.syntax.connection_statements import Copy
+from dpsql.syntax.connection_statements import Copy, Own
 
 _AT_ONCE: Final = 1_000  # rows in one write
 _BINARY_HEAD: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -32,6 +30,12 @@ class PreparedText:
 
     text: str
     types: tuple[int, ...]
+    own: Own | None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return len(self.text) + 4 * len(self.types)
 
 
 @dataclass(slots=True)
@@ -41,8 +45,9 @@ class Portal:
     text: str
     values: tuple[object, ...]
     formats: tuple[int, ...]
+    own: Own | None = None
+    size: int = 0
     answer: PortalRows | None = None
-    own: bool = field(default=False)
 
 
 class PortalRows:
@@ -116,10 +121,15 @@ def _line(asked: Copy, texts: Sequence[str | None]) -> bytes:
             asked.null if text is None else _escaped(text, asked.delimiter) for text in texts
         ]
         return (asked.delimiter.join(escaped) + "\n").encode()
-    line = io.StringIO()
-    writer = csv.writer(line, delimiter=asked.delimiter, lineterminator="\n")
-    writer.writerow(texts)
-    return line.getvalue().encode()
+    cells = [asked.null if text is None else _quoted(text, asked) for text in texts]
+    return (asked.delimiter.join(cells) + "\n").encode()
+
+
+def _quoted(text: str, asked: Copy) -> str:
+    """Write a cell of CSV: in quotes where it needs them, or is written as NULL is."""
+    if text in (asked.null, "\\.") or any(c in text for c in (asked.delimiter, '"', "\n", "\r")):
+        return '"' + text.replace('"', '""') + '"'
+    return text
 
 
 _ESCAPES: Final = {

@@ -193,9 +193,19 @@ def encoded_column(values: Iterable[object], type_: WireType, format_: int) -> l
         if value is None:
             found.append(_NULL)
         else:
-            written = encode(value)
-            found.append(_LENGTH(len(written)) + written)
+            found.append(_with_length(encode, value))
     return found
+
+
+def _with_length(encode: _Encode, value: object) -> bytes:
+    """Encode a value with its length. Raises ``ProtocolError`` where it has no binary form."""
+    try:
+        written = encode(value)
+        return _LENGTH(len(written)) + written
+    except (AttributeError, TypeError, ValueError, OverflowError, struct.error, InvalidOperation):
+        pass
+    # Outside the handler, so that its context quotes nothing.
+    raise ProtocolError("a value is beyond its type on the wire: ask for a text of it", "22003")
 
 
 # -- parameters ---------------------------------------------------------------------------------
@@ -237,8 +247,8 @@ def _unpacked(form: str) -> _Decode:
 
 
 def _moment(body: bytes) -> datetime:
-    since: int = int.from_bytes(body, signed=True)
-    return _EPOCH + since * _MICROSECOND
+    (since,) = struct.unpack("!q", body)
+    return _EPOCH + int(since) * _MICROSECOND
 
 
 def _of_day(body: bytes) -> date:

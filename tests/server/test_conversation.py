@@ -1,0 +1,122 @@
+"""A connection keeps so much and no more, and goes on after each error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from dpsql.server.wire import conversation as wire
+from dpsql.server.wire.conversation import MOST_KEPT, MOST_STATEMENTS, MOST_TEXT, Conversation
+from dpsql.server.wire.messages import (
+    BindMessage,
+    CallMessage,
+    CloseMessage,
+    DescribeMessage,
+    ExecuteMessage,
+    Frontend,
+    ParseMessage,
+    PasswordMessage,
+    QueryMessage,
+    SyncMessage,
+    TerminateMessage,
+)
+from dpsql.service.session import Session
+
+
+async def at_once(work: Callable[[], Any]) -> Any:
+    return work()
+
+
+def told(*said: Frontend) -> list[bytes]:
+    """What is written when a client without a session says this."""
+    written: list[bytes] = []
+
+    async def write(data: bytes) -> None:
+        written.append(data)
+
+    async def talk() -> None:
+        made = Conversation(cast(Session, None), at_once, at_once, write)
+        for each in said:
+            assert await made.take(each) != isinstance(each, TerminateMessage)
+
+    asyncio.run(talk())
+    return written
+
+
+def kinds(*said: Frontend) -> bytes:
+    return b"".join(each[:1] for each in told(*said))
+
+
+def sqlstates(written: list[bytes]) -> list[bytes]:
+    errors = [each[5:].split(b"\0") for each in written if each[:1] == b"E"]
+    return [field[1:] for fields in errors for field in fields if field[:1] == b"C"]
+
+
+BEGIN = QueryMessage("BEGIN")
+EMPTY = ParseMessage("s", "", ())
+
+
+def bound(portal: str, size: int = 0) -> BindMessage:
+    return BindMessage(portal, "s", (), (b"x" * size,), ())
+
+
+def test_statements_and_portals_take_so_much_memory_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wire, "MOST_BYTES", 1_000)
+    written = told(BEGIN, EMPTY, bound("a", 600), bound("b", 600))
+    assert sqlstates(written) == [b"53200"]
+    assert sqlstates(told(BEGIN, EMPTY, bound("a", 600), SyncMessage(), bound("a", 300))) == []
+
+
+def test_there_are_so_many_portals_and_no_more() -> None:
+    many = [bound(f"p{place}") for place in range(MOST_KEPT)]
+    assert sqlstates(told(BEGIN, EMPTY, *many)) == []
+    assert sqlstates(told(BEGIN, EMPTY, *many, bound("another"))) == [b"53000"]
+
+
+def test_a_message_has_so_many_statements_and_no_longer_text() -> None:
+    assert sqlstates(told(QueryMessage("BEGIN;" * (MOST_STATEMENTS + 1)))) == [b"54000"]
+    assert sqlstates(told(QueryMessage(" " * (MOST_TEXT + 1)))) == [b"54000"]
+    assert kinds(QueryMessage("BEGIN;" * 3)) == b"CCCZ"
+
+
+def test_after_an_error_all_is_skipped_up_to_the_next_sync() -> None:
+    wrong = ExecuteMessage("nothing", 0)
+    assert kinds(EMPTY, wrong, EMPTY, bound("a"), SyncMessage(), bound("a")) == b"1EZ2"
+
+
+@pytest.mark.parametrize(
+    ("said", "sqlstate"),
+    [
+        (ExecuteMessage("a", 0), b"34000"),
+        (DescribeMessage(portal=True, name="a"), b"34000"),
+        (DescribeMessage(portal=False, name="a"), b"26000"),
+        (bound("a"), b"26000"),
+        (ParseMessage("a", "SELECT 1; SELECT 2", ()), b"42601"),
+        (PasswordMessage(b"x"), b"08P01"),
+        (CallMessage(), b"0A000"),
+        (QueryMessage("FETCH 1 FROM a"), b"34000"),
+        (QueryMessage("DEALLOCATE a"), b"26000"),
+    ],
+)
+def test_what_is_not_there_is_an_error_with_its_code(said: Frontend, sqlstate: bytes) -> None:
+    assert sqlstates(told(said)) == [sqlstate]
+
+
+def test_portals_end_with_their_transaction_and_what_is_closed_is_gone() -> None:
+    run = ExecuteMessage("a", 0)
+    assert sqlstates(told(EMPTY, bound("a"), SyncMessage(), run)) == [b"34000"]
+    assert sqlstates(told(BEGIN, EMPTY, bound("a"), SyncMessage(), run)) == []
+    closed = CloseMessage(portal=True, name="a")
+    assert sqlstates(told(BEGIN, EMPTY, bound("a"), closed, run)) == [b"34000"]
+
+
+def test_errors_that_are_not_ours_are_told_as_a_number() -> None:
+    written = told(QueryMessage("SELECT 1"))  # there is no session to ask
+    assert sqlstates(written) == [b"XX000"]
+    assert b"internal error" in written[0]
+    assert b"NoneType" not in b"".join(written)
