@@ -334,7 +334,7 @@ def test_the_catalog_says_the_name_that_stands_before_schemas(con: dpsql.Connect
         ("SELECT mart.fact.* FROM mart.fact", "raw_rows"),
         ("SELECT mart.fact.uid FROM mart.fact", "raw_rows"),
         ("SELECT mart.fact FROM mart.fact", "unknown_column"),
-        ("SELECT count(*) FROM mart.fact TABLESAMPLE 10%", "table_form_not_allowed"),
+        ("SELECT count(*) FROM mart.fact USING SAMPLE 10 ROWS", "sample_not_available"),
         ("SELECT count(*) FROM mart.fact JOIN mart.secret USING (uid)", "unknown_table"),
         ("SELECT (SELECT any_value(uid) FROM mart.fact) FROM mart.dim", "aggregate_not_supported"),
     ],

@@ -392,7 +392,7 @@ PUBLIC: Final = Table("p", (column_of("s", "VARCHAR"), column_of("z", "INTEGER")
         "WITH RECURSIVE c(i1, s1) USING KEY (i1) AS (SELECT i1, s1 FROM r) SELECT COUNT(*) FROM c",
         "SELECT SUM(m) FROM (SELECT i1, max(i2, 3) AS m FROM r GROUP BY i1) AS q",
         "SELECT COUNT(*) FROM (SELECT i1, s1 FROM r EXCEPT BY NAME SELECT i1, s1 FROM r) AS q",
-        "SELECT COUNT(*) FROM r TABLESAMPLE 10%",
+        "SELECT COUNT(*) FROM r TABLESAMPLE RESERVOIR (10 ROWS)",
     ],
 )
 def test_words_of_a_statement_that_nothing_reads_are_refused(sql: str) -> None:
