@@ -107,7 +107,7 @@ class Workers:
 
 
 def _looked_at(task: asyncio.Future[Any]) -> None:
-    """Look at the error of work that nobody waits for any more, so that asyncio logs none."""
+    """Take the error of abandoned work, which asyncio would log."""
     if not task.cancelled():
         task.exception()
 

@@ -208,6 +208,7 @@ WRITERS: Final = {
     "core/quoting.py": "DuckDB's and PostgreSQL's spelling, which their renderers use",
     "core/table_name.py": "the name of a table as people read and write it in policies",
     "engines/spark/text.py": "Spark's spelling, which its renderer uses",
+    "server/wire/portals.py": "cells of CSV, which COPY sends",
     "engines/postgresql/expressions.py": "texts within a format of to_char, itself a literal",
     "engines/spark/expressions.py": "texts within a format of date_format, itself a literal",
 }

@@ -30,7 +30,7 @@ from dpsql.server.wire.messages import (
     StartupMessage,
     TlsMessage,
 )
-from dpsql.server.wire.probes import SETTINGS, probe_of
+from dpsql.server.wire.probes import SERVER_SETTINGS, probe_of
 from dpsql.server.workers import Workers
 from dpsql.service.session import Session
 
@@ -221,7 +221,7 @@ class Door:
         assert task is not None
         self._open[process] = here = _Open(account, key, session, task, writer)
         try:
-            settings = [messages.parameter_status(*each) for each in SETTINGS.items()]
+            settings = [messages.parameter_status(*each) for each in SERVER_SETTINGS.items()]
             greeting = b"".join((*settings, messages.key_data(process, key)))
             await _send(writer, greeting + messages.ready_for_query(b"I"))
 

@@ -16,7 +16,7 @@ from dpsql.syntax.connection_statements import words_of
 
 _LONGEST: Final = 200
 SERVER_VERSION: Final = "15.0"
-SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
+SERVER_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "server_version": f"{SERVER_VERSION} (dpsql)",
         "server_encoding": "UTF8",
@@ -33,7 +33,7 @@ SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The settings of each connection, which clients are told when they connect."""
 _SHOWN: Final = {
-    **{name.lower(): value for name, value in SETTINGS.items()},
+    **{name.lower(): value for name, value in SERVER_SETTINGS.items()},
     "transaction isolation level": "read committed",
     "transaction_isolation": "read committed",
     "default_transaction_isolation": "read committed",
