@@ -109,7 +109,9 @@ def shape(reply: Any) -> str:
     found = reply["answer"]
     told = {name: found["answer"][name] for name in ("columns", "rows_total", "next_offset")}
     cost = {name: value for name, value in found["cost"].items() if name != "answered"}  # a time
-    return json.dumps([told, cost, [one["kind"] for one in found["warnings"]]])
+    kinds = [one["kind"] for one in found["warnings"]]
+    # Whether noise hides values depends on the released values themselves.
+    return json.dumps([told, cost, [kind for kind in kinds if kind != "drowned"]])
 
 
 @pytest.mark.parametrize(

@@ -663,7 +663,7 @@ BROKEN: list[tuple[str, int, str]] = [
     (
         HEAD + "accounts: {ana: {epsilon: 1, delta: 1e-6}}\nagents:\n  an: {}\ntables:\n",
         5,
-        "agents.an: the policy has no account `an`|did you mean ana?",
+        "agents.an: the policy has no account 'an'|Did you mean `ana`?",
     ),
     (
         HEAD + "accounts: {ana: {epsilon: 1, delta: 1e-6}}\nagents:\n  ana:\n"
