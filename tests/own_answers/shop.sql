@@ -278,6 +278,6 @@ SELECT product_id, coalesce((SELECT SUM(quantity) FROM orders o WHERE o.product_
 
 -- Columns that keys decide
 SELECT p.name, p.category, COUNT(*) AS n FROM orders o JOIN products p USING (product_id) GROUP BY p.product_id ORDER BY n DESC, p.list_price;
-SELECT p.name, AVG(o.quantity) FROM orders o, products p WHERE o.product_id = p.product_id GROUP BY o.product_id HAVING p.list_price < 100;
+SELECT p.name, AVG(o.quantity) FROM orders o, products p WHERE o.product_id = p.product_id GROUP BY p.product_id HAVING p.list_price < 100;
 SELECT p.name, any_value(upper(p.brand)), COUNT(o.order_id) FROM products p LEFT JOIN orders o ON o.product_id = p.product_id GROUP BY p.product_id;
 SELECT c.region, p.brand, SUM(o.quantity) FROM orders o JOIN users u USING (user_id) JOIN countries c ON c.country = u.country JOIN products p USING (product_id) GROUP BY c.country, p.product_id;

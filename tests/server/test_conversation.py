@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from dpsql.core.codes import CODES
 from dpsql.server.wire import conversation as wire
 from dpsql.server.wire.conversation import MOST_KEPT, MOST_STATEMENTS, MOST_TEXT, Conversation
+from dpsql.server.wire.errors import _OF_CODES
 from dpsql.server.wire.messages import (
     BindMessage,
     CallMessage,
@@ -113,6 +115,10 @@ def test_portals_end_with_their_transaction_and_what_is_closed_is_gone() -> None
     assert sqlstates(told(BEGIN, EMPTY, bound("a"), SyncMessage(), run)) == []
     closed = CloseMessage(portal=True, name="a")
     assert sqlstates(told(BEGIN, EMPTY, bound("a"), closed, run)) == [b"34000"]
+
+
+def test_states_of_codes_are_those_of_codes_that_exist() -> None:
+    assert set(_OF_CODES) <= set(CODES)
 
 
 def test_errors_that_are_not_ours_are_told_as_a_number() -> None:

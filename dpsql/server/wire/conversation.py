@@ -517,9 +517,4 @@ def _notices(result: Result) -> Iterable[dict[str, str]]:
         yield fields(f"cost: epsilon {significant(cost.settled_epsilon)}", "00000", "INFO")
     for caveat in result.warnings:
         severity = "WARNING" if caveat.strong else "NOTICE"
-        yield replace_severity(fields(caveat.text, "01000"), severity)
-
-
-def replace_severity(found: dict[str, str], severity: str) -> dict[str, str]:
-    """Return fields with another severity."""
-    return {**found, "S": severity, "V": severity}
+        yield fields(caveat.text, "01000", severity)
