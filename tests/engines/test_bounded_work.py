@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from helpers.failures import fails_with
 from helpers.support import ANALYST, FILL, connect, policy, world_file
+from helpers.work import within
 
 import dpsql
 from dpsql.policy.limits import Limits
@@ -202,9 +203,9 @@ def test_a_statement_is_planned_or_refused_in_a_second(
 ) -> None:
     for blanks in range(3):  # a busy machine can be slow once; other blanks are another statement
         _, seconds = planned(connection, STATEMENTS[name] + " " * blanks)
-        if seconds < allowed(STATEMENTS[name]):
-            break
-    assert seconds < allowed(STATEMENTS[name])
+        if within(seconds, allowed(STATEMENTS[name])):
+            return
+    pytest.fail(f"{seconds:.2f} seconds of work")
 
 
 DAY = datetime.date(2024, 1, 1)
@@ -229,9 +230,9 @@ def test_values_are_bound_or_refused_in_a_second(connection: dpsql.Connection, n
     statement, values = VALUES[name]
     for blanks in range(3):
         _, seconds = planned(connection, statement + " " * blanks, values)
-        if seconds < SLACK * SECONDS:
-            break
-    assert seconds < SLACK * SECONDS
+        if within(seconds, SLACK * SECONDS):
+            return
+    pytest.fail(f"{seconds:.2f} seconds of work")
 
 
 @pytest.mark.parametrize(
@@ -430,7 +431,7 @@ def test_a_policies_file_is_read_or_refused_in_a_second(name: str) -> None:
         refused = ""
     except dpsql.PolicyError as error:
         refused = str(error)
-    assert time.process_time() - began < SLACK * SECONDS
+    assert within(time.process_time() - began, SLACK * SECONDS)
     assert len(refused) < 20_000 or "a" * 10_000 in refused or "dataset" * 10 in refused
     assert (name in LARGE_DOMAINS) <= (not refused)
 
@@ -454,4 +455,4 @@ def test_a_policies_file_of_very_many_values_is_refused_before_it_is_read() -> N
         began = time.process_time()
         with fails_with("policy_too_large"):
             parse_policy(text)
-        assert time.process_time() - began < 0.1
+        assert within(time.process_time() - began, 0.1)

@@ -128,6 +128,7 @@ class Rewriter:
             for m in measures
         ]
         self._values = self._shared_values()
+        self._roots = self._columns_squared()
 
     def over(self, pairs: Sql, units: Sql | None) -> Sql:
         """Write the groups of :meth:`groups` over stored rows of :meth:`per_unit`.
@@ -529,9 +530,8 @@ class Rewriter:
         assert measure.argument is not None
         return numbers_of(measure.argument, self.rows.table) is not Numbers.ANY
 
-    @property
-    def _roots(self) -> dict[Sql, Sql]:
-        """The columns of squares, with the column of the steps that they are squares of."""
+    def _columns_squared(self) -> dict[Sql, Sql]:
+        """Map the columns of squares to the columns of the steps that are squared."""
         steps = {
             (source, m.of_rows): name
             for (m, name), source in reversed(list(zip(self._measures, self._sources, strict=True)))
