@@ -176,6 +176,9 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "is suspended.",
     },
     InterfaceError: {
+        "audit_altered": "Lines of a server's audit log were changed, left out or cut off.",
+        "audit_unusable": "The file for a server's audit log is another one, in use or not "
+        "private.",
         "bad_address": "An address on which a server cannot listen.",
         "bad_certificate": "A certificate or key of a server that cannot be used.",
         "plaintext_refused": "A server would be reached by other machines without encryption.",
@@ -352,6 +355,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "not_allowed": "The program that opened the session does not let it do this.",
     },
     OperationalError: {
+        "audit_not_written": "The audit log of a server cannot be written, so nothing is asked.",
         "server_busy": "The server has no room for another statement: ask again later.",
         "login_failed": "A login at a server failed: name, password, token or their exchange were "
         "wrong, or too many failed before. It says no more to anybody.",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
-from dpsql.errors import InterfaceError, NotSupportedError
+from dpsql.errors import Error, InterfaceError, NotSupportedError, OperationalError
+from dpsql.server.audit import AuditLog
 from dpsql.server.people.lockout import Lockout, LoginAttempt
-from dpsql.server.people.records import Login, Role
+from dpsql.server.people.records import MOST_NAME, Login, Role
 from dpsql.server.people.scram import ScramExchange, login_failed
 from dpsql.server.people.users import Users
 from dpsql.service.session import Dataset, Session
@@ -41,11 +45,17 @@ class Admitted:
 
 
 class Guard:
-    """Decides on logins, and opens sessions. Safe for threads."""
+    """Decides on logins, and opens sessions. Safe for threads.
 
-    def __init__(self, dataset: Dataset, users: Users, lockout: Lockout | None = None) -> None:
+    Logins, and what is asked in sessions, are written to the audit log.
+    """
+
+    def __init__(
+        self, dataset: Dataset, users: Users, audit: AuditLog, lockout: Lockout | None = None
+    ) -> None:
         self._dataset = dataset
         self._users = users
+        self._audit = audit
         self._lockout = lockout or Lockout()
 
     @property
@@ -66,6 +76,7 @@ class Guard:
     def failed(self, knock: Knock) -> None:
         """Count a login that has failed."""
         self._lockout.failed(knock.attempt)
+        self._note_refusal(knock, "login_failed")
 
     def admit(self, knock: Knock, database: str, settings: Mapping[str, str]) -> Admitted:
         """Open a session for a login that has succeeded.
@@ -76,6 +87,25 @@ class Guard:
         login = knock.login
         if login is None or not knock.exchange.succeeded:
             raise login_failed()
+        try:
+            account = self._account(knock, login, database, settings.get(ACCOUNT_SETTING))
+        except Error as error:
+            self._note_refusal(knock, error.code)
+            raise
+        who = {"session": secrets.token_hex(8), "user": login.user, "account": account}
+        self._audit.write("login", **who, token=login.token, address=knock.attempt.address)
+        self._users.record_use(login)
+        session = self._dataset.session(account, observer=self._audit.observer(**who))
+        return Admitted(login, account, session)
+
+    def _note_refusal(self, knock: Knock, code: str) -> None:
+        attempt = knock.attempt
+        with suppress(OperationalError):  # it is refused in any case
+            user = printable(attempt.user, MOST_NAME)
+            self._audit.write("login_refused", user=user, address=attempt.address, code=code)
+
+    def _account(self, knock: Knock, login: Login, database: str, asked: str | None) -> str:
+        """Choose the account that pays: by the client's wish, or the usual one of the login."""
         policy = self._dataset.policy
         if fold(database) not in (fold(policy.dataset), fold(knock.attempt.user)):
             raise InterfaceError(
@@ -83,12 +113,6 @@ class Guard:
                 code="unknown_dataset",
                 hint=f"The dataset here is {policy.dataset}.",
             )
-        account = self._account(login, settings.get(ACCOUNT_SETTING))
-        self._users.record_use(login)
-        return Admitted(login, account, self._dataset.session(account))
-
-    def _account(self, login: Login, asked: str | None) -> str:
-        """Choose the account that pays: by the client's wish, or the usual one of the login."""
         if Role.ANALYST not in login.roles:
             raise NotSupportedError(
                 "only analysts may ask questions",

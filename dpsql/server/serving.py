@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dpsql.errors import InterfaceError
+from dpsql.errors import InterfaceError, OperationalError
+from dpsql.server.audit import LOG, AuditLog
 from dpsql.server.guard import Guard
 from dpsql.server.people.certificates import end_point_binding
 from dpsql.server.people.users import Users
 from dpsql.server.wire.door import Door
-from dpsql.server.wire.errors import LOG
 from dpsql.server.workers import Workers
 from dpsql.service.session import Dataset
 
@@ -133,17 +133,19 @@ _END: Final = "-----END CERTIFICATE-----"
 async def serve(
     dataset: Dataset,
     users: Users,
+    audit: AuditLog,
     settings: ServerSettings,
     told: Callable[[Listen], None] = lambda address: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; ``told`` gets the address once it listens.
 
-    Raises ``InterfaceError`` where it cannot.
+    Raises ``InterfaceError`` where it cannot, and ``OperationalError`` where the audit log cannot
+    be written.
     """
     settings.require_safe()
     tls = None if settings.certificate is None else Tls(settings.certificate)
     workers = Workers(settings.places, settings.of_account)
-    door = Door(Guard(dataset, users), workers, tls=tls)
+    door = Door(Guard(dataset, users, audit), workers, tls=tls)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -161,13 +163,16 @@ async def serve(
             hint="Another process may listen there. Give another --listen.",
         )
     host, port = server.sockets[0].getsockname()[:2]
-    told(Listen(host, port))
     try:
+        audit.write("started", dataset=dataset.policy.dataset, address=f"{Listen(host, port)}")
+        told(Listen(host, port))
         await stop.wait()
     finally:
         server.close()
         await door.stop(settings.grace)
         workers.close()
+        with suppress(OperationalError):  # it ends in any case
+            audit.write("stopped")
 
 
 def _renewed(tls: Tls | None) -> Callable[[], None]:

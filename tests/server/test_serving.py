@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -22,6 +23,7 @@ import psycopg
 import pytest
 from helpers.certificates import made
 
+from dpsql.server.audit import verify_audit
 from dpsql.server.people.records import Role
 from dpsql.server.people.users import Users
 
@@ -108,6 +110,37 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     found.process.send_signal(signal.SIGTERM)
     assert found.process.wait(60) == 0
     assert "Traceback" not in found.log.read_text()
+
+
+def test_the_audit_log_has_who_asked_what_and_what_became_of_it(tmp_path: Path) -> None:
+    filled(tmp_path)
+    server = started(tmp_path)
+    question = "SELECT COUNT(*) FROM visits WHERE ward = 'a'"
+    with server.connect() as con:
+        con.execute(question)
+        with pytest.raises(psycopg.Error):
+            con.execute("SELECT * FROM visits")
+    with pytest.raises(psycopg.Error):
+        server.connect("ana", "wrong")
+    with pytest.raises(psycopg.Error):
+        server.connect("olga")
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(60) == 0
+    written = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    session = next(line for line in written if line["event"] == "login")
+    assert (session["user"], session["account"], session["address"]) == ("ana", "ana", "127.0.0.1")
+    asked = [line for line in written if line["event"] == "asked"]
+    assert [line["text"] for line in asked] == [question, "SELECT * FROM visits"]
+    assert {line["session"] for line in asked} == {session["session"]}
+    assert [line["event"] for line in written][-4:] == (
+        ["refused", "login_refused", "login_refused", "stopped"]
+    )
+    assert [line.get("code") for line in written][-4:] == (
+        ["raw_rows", "login_failed", "not_allowed", None]
+    )
+    assert {"started", "reserved", "settled", "answered"} < {line["event"] for line in written}
+    assert verify_audit(tmp_path / "audit.jsonl").lines == len(written)
+    assert PASSWORD not in (tmp_path / "audit.jsonl").read_text()
 
 
 # -- questions ------------------------------------------------------------------------------------

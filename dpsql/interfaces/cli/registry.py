@@ -53,6 +53,7 @@ SECTIONS: Final = {
         ),
         CommandEntry("serve", "serve", "Serve psql, drivers and dashboards.", pays=True),
         CommandEntry("user", "user", "Enrol people for a server, and give them tokens."),
+        CommandEntry("audit", "audit", "Check that a server's audit log is whole."),
         CommandEntry("schema", "schema", "Print the policies' JSON schema, for editors."),
     ),
     "Other": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import click
@@ -34,6 +34,14 @@ from dpsql.interfaces.cli.printing import remark
     help="The file of users, as `dpsql user` keeps it.",
 )
 @click.option(
+    "--audit",
+    "audit_file",
+    type=click.Path(path_type=Path),
+    default=Path("audit.jsonl"),
+    show_default=True,
+    help="The file that logins and statements are written to. `dpsql audit` checks it.",
+)
+@click.option(
     "--listen",
     metavar="HOST:PORT",
     default="127.0.0.1:5439",
@@ -58,6 +66,7 @@ def serve_command(
     policies: Path,
     ledger: str | None,
     users_file: Path,
+    audit_file: Path,
     listen: str,
     certificate: Path | None,
     key: Path | None,
@@ -69,6 +78,7 @@ def serve_command(
     how much may be learned, by the policies. SIGTERM stops it once what runs is answered, SIGHUP
     reads the certificate again.
     """
+    from dpsql.server.audit import AuditLog
     from dpsql.server.people.users import Users
     from dpsql.server.serving import Certificate, Listen, ServerSettings, serve
     from dpsql.service.opening import open_dataset
@@ -90,6 +100,7 @@ def serve_command(
         users = stack.enter_context(Users(users_file))
         dataset = stack.enter_context(open_dataset(database, policies, place))
         announce(dataset.ledger_created, place)
+        audit = stack.enter_context(closing(AuditLog(audit_file)))
         name = dataset.policy.dataset
 
         def told(address: Listen) -> None:
@@ -98,4 +109,4 @@ def serve_command(
             remark(f'psql "host={address.host} port={address.port} dbname={name} user=…{mode}"')
 
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-        asyncio.run(serve(dataset, users, settings, told))
+        asyncio.run(serve(dataset, users, audit, settings, told))

@@ -6,16 +6,14 @@ but a number, under which the log has its class and where it was raised.
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from dpsql import errors
+from dpsql.server.audit import LOG
 from dpsql.server.wire.messages import ProtocolError
-
-LOG: Final = logging.getLogger("dpsql.server")
 
 _OF_CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
