@@ -92,7 +92,7 @@ class ServerSettings:
             raise InterfaceError(
                 f"other machines reach {self.listen}, and there is no certificate",
                 code="plaintext_refused",
-                hint="Give --certificate and --key, or listen on 127.0.0.1 alone.",
+                hint="Give --certificate and --certificate-key, or listen on 127.0.0.1 alone.",
             )
 
 

@@ -100,7 +100,7 @@ def plan(*arguments: str) -> dict[str, object]:
 
 def test_every_setting_has_a_variable_named_after_it() -> None:
     expected = {"database", "policies", "ledger", "analyst", "session", "format", "confidence"}
-    expected |= {"complete", "users"}
+    expected |= {"complete", "users", "listen", "certificate", "certificate_key", "audit", "grace"}
     assert {s.key for s in settings()} == {*expected, *PARAMETER_NAMES, "mechanism"}
     assert all(s.envvar == f"DPSQL_{s.key.upper()}" for s in settings())
 
@@ -178,6 +178,9 @@ def test_config_shows_each_setting_and_where_it_comes_from(
     assert set(found) == {setting.key for setting in settings()}
 
 
+PATHS = ("database", "policies", "users", "certificate", "certificate_key", "audit")
+
+
 def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
     values = {
         "database": "world.duckdb",
@@ -188,6 +191,11 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "format": "csv",
         "confidence": 0.5,
         "users": "people.db",
+        "listen": "127.0.0.1:1",
+        "certificate": "chain.pem",
+        "certificate_key": "key.pem",
+        "audit": "written.jsonl",
+        "grace": 7.0,
         "complete": "typing",
         "epsilon": 1,
         "delta": 1e-9,
@@ -208,7 +216,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
     (project / "all.toml").write_text("\n".join(["[dpsql]", *lines]))
     found = shown("--config", "all.toml", "config")
     for key, value in values.items():
-        text = str(project / str(value)) if key in ("database", "policies", "users") else value
+        text = str(project / str(value)) if key in PATHS else value
         expected = str(float(1)) if key == "epsilon" else str(text)
         assert found[key] == (expected, "all.toml [dpsql]"), key
 

@@ -52,7 +52,9 @@ def examples(command: click.Command) -> list[str]:
 
 
 EXAMPLES = [example for command in COMMANDS.values() for example in examples(command)]
-PARSED_ONLY = re.compile(r"dpsql (shell|mcp|user|demo --|budget (owner|verify .*--heads))|[<>]")
+PARSED_ONLY = re.compile(
+    r"dpsql (shell|mcp|user|serve|audit|demo --|budget (owner|verify .*--heads))|[<>]"
+)
 """Examples that need a terminal, a client, a file, a while or what was done before: only parsed."""
 
 

@@ -357,7 +357,7 @@ def test_who_is_no_client_gets_an_error_and_others_go_on(name: str, server: Serv
 def test_with_a_certificate_all_is_encrypted_and_logins_are_bound_to_it(tmp_path: Path) -> None:
     filled(tmp_path)
     (tmp_path / "both.pem").write_bytes(made("rsa", "sha256").pem)
-    server = started(tmp_path, "--certificate", "both.pem", "--key", "both.pem")
+    server = started(tmp_path, "--certificate", "both.pem", "--certificate-key", "both.pem")
     try:
         strict: dict[str, Any] = {
             "sslmode": "verify-full",

@@ -12,19 +12,19 @@ from dpsql.interfaces.cli import options
 @click.command(
     epilog=options.examples(
         "dpsql audit",
-        "dpsql audit /var/log/dpsql/audit.jsonl --head 5d3c…",
+        "dpsql audit --audit /var/log/dpsql/audit.jsonl --head 5d3c…",
     )
 )
-@click.argument("file", type=click.Path(path_type=Path), default=Path("audit.jsonl"))
+@options.audit
 @click.option("--head", help="A head that was noted: the log has to have it still.")
-def audit_command(file: Path, head: str | None) -> None:
-    """Check the chain of the audit log FILE, and print its head.
+def audit_command(audit: Path, head: str | None) -> None:
+    """Check the chain of a server's audit log, and print its head.
 
     Each line has the hash of the line before, so that a change shows. Whoever can change the
     file can make all lines fit again, but not keep the head: note it elsewhere from time to time.
     """
     from dpsql.server.audit import verify_audit
 
-    found = verify_audit(file, head)
+    found = verify_audit(audit, head)
     click.echo(f"{found.lines:,} lines, {found.first} to {found.last}: each fits the one before.")
     click.echo(f"head {found.head}")

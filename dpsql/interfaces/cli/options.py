@@ -166,6 +166,41 @@ users = _setting(
     type=click.Path(path_type=Path),
     help="The file of a server's users.",
 )
+listen = _setting(
+    "--listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:5439",
+    show_default=True,
+    help="Where PostgreSQL's clients connect to a server. Beyond its machine only with a "
+    "certificate.",
+)
+certificate = _setting(
+    "--certificate",
+    path=True,
+    type=click.Path(path_type=Path),
+    help="A server's certificate with its chain, PEM. Then all connections are encrypted.",
+)
+certificate_key = _setting(
+    "--certificate-key",
+    path=True,
+    type=click.Path(path_type=Path),
+    help="The key of the certificate, PEM.",
+)
+audit = _setting(
+    "--audit",
+    default="audit.jsonl",
+    show_default=True,
+    path=True,
+    type=click.Path(path_type=Path),
+    help="The file that a server writes logins and statements to. `dpsql audit` checks it.",
+)
+grace = _setting(
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    help="Seconds that statements have to end once a server stops.",
+)
 confidence = _setting(
     "--confidence",
     type=float,
@@ -213,6 +248,11 @@ def of_a_question(command: CommandFunction) -> CommandFunction:
     return _stacked((database, policies, ledger, analyst, session, privacy_parameters))(command)
 
 
+def of_a_server(command: CommandFunction) -> CommandFunction:
+    """Add the options of a server: users, address, certificate, audit log and grace."""
+    return _stacked((users, listen, certificate, certificate_key, audit, grace))(command)
+
+
 def _parameter(spec: ParameterSpec) -> Decorator:
     attributes: dict[str, Any] = {"type": spec.type}
     if spec.period:
@@ -231,10 +271,9 @@ def _parameter(spec: ParameterSpec) -> Decorator:
 
 def every_setting(command: CommandFunction) -> CommandFunction:
     """Add all settings, none of them required."""
-    first = (optional_database, policies, ledger, users, _analyst(required=False), session)
-    return _stacked((*first, formats(*FORMATS), confidence, completing, privacy_parameters))(
-        command
-    )
+    first = (optional_database, policies, ledger, _analyst(required=False), session)
+    shown = (formats(*FORMATS), confidence, completing)
+    return _stacked((*first, *shown, privacy_parameters, of_a_server))(command)
 
 
 def _stacked(options: tuple[Decorator, ...]) -> Decorator:

@@ -19,57 +19,22 @@ from dpsql.interfaces.cli.printing import remark
     epilog=options.examples(
         "dpsql serve -d clinic.duckdb --users users.db",
         "dpsql serve -d clinic.duckdb --users users.db --listen 0.0.0.0:5439 "
-        "--certificate chain.pem --key key.pem",
+        "--certificate chain.pem --certificate-key key.pem",
     )
 )
 @options.database
 @options.policies
 @options.ledger
-@click.option(
-    "--users",
-    "users_file",
-    type=click.Path(path_type=Path),
-    default=Path("users.db"),
-    show_default=True,
-    help="The file of users, as `dpsql user` keeps it.",
-)
-@click.option(
-    "--audit",
-    "audit_file",
-    type=click.Path(path_type=Path),
-    default=Path("audit.jsonl"),
-    show_default=True,
-    help="The file that logins and statements are written to. `dpsql audit` checks it.",
-)
-@click.option(
-    "--listen",
-    metavar="HOST:PORT",
-    default="127.0.0.1:5439",
-    show_default=True,
-    help="Where PostgreSQL's clients connect. Beyond this machine only with a certificate.",
-)
-@click.option(
-    "--certificate",
-    type=click.Path(path_type=Path),
-    help="The server's certificate with its chain, PEM. Then all connections are encrypted.",
-)
-@click.option("--key", type=click.Path(path_type=Path), help="The key of the certificate, PEM.")
-@click.option(
-    "--grace",
-    type=float,
-    default=30.0,
-    show_default=True,
-    help="Seconds that statements have to end once the server stops.",
-)
+@options.of_a_server
 def serve_command(
     database: str | Path,
     policies: Path,
     ledger: str | None,
-    users_file: Path,
-    audit_file: Path,
+    users: Path,
+    audit: Path,
     listen: str,
     certificate: Path | None,
-    key: Path | None,
+    certificate_key: Path | None,
     grace: float,
 ) -> None:
     """Serve analysts with psql, drivers and dashboards, and keep the data to itself.
@@ -83,24 +48,26 @@ def serve_command(
     from dpsql.server.serving import Certificate, Listen, ServerSettings, serve
     from dpsql.service.opening import open_dataset
 
-    if (certificate is None) != (key is None):
+    if (certificate is None) != (certificate_key is None):
         raise InterfaceError(
             "a certificate and its key go together",
             code="bad_certificate",
-            hint="Give both --certificate and --key.",
+            hint="Give both --certificate and --certificate-key.",
         )
     settings = ServerSettings(
         Listen.parse(listen),
-        None if certificate is None or key is None else Certificate(certificate, key),
+        None
+        if certificate is None or certificate_key is None
+        else Certificate(certificate, certificate_key),
         grace,
     )
     settings.require_safe()
     place = located(ledger, policies, database)
     with ExitStack() as stack:
-        users = stack.enter_context(Users(users_file))
+        people = stack.enter_context(Users(users))
         dataset = stack.enter_context(open_dataset(database, policies, place))
         announce(dataset.ledger_created, place)
-        audit = stack.enter_context(closing(AuditLog(audit_file)))
+        log = stack.enter_context(closing(AuditLog(audit)))
         name = dataset.policy.dataset
 
         def told(address: Listen) -> None:
@@ -109,4 +76,4 @@ def serve_command(
             remark(f'psql "host={address.host} port={address.port} dbname={name} user=…{mode}"')
 
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-        asyncio.run(serve(dataset, users, audit, settings, told))
+        asyncio.run(serve(dataset, people, log, settings, told))
