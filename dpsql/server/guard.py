@@ -58,6 +58,28 @@ class Guard:
         self._audit = audit
         self._lockout = lockout or Lockout()
 
+    def serve(self, dataset: Dataset) -> None:
+        """Serve another edition of the dataset, to all who are in already as well.
+
+        Those who ask something at present go over once they are answered. Blocks until then.
+        Raises ``InterfaceError`` (``unknown_dataset``) for a dataset of another name, whose
+        accounts are others, and ``OperationalError`` where the audit log cannot be written.
+        """
+        before = self._dataset
+        if dataset.policy.dataset != before.policy.dataset:
+            raise InterfaceError(
+                f"the policies are those of another dataset, {printable(dataset.policy.dataset)}",
+                code="unknown_dataset",
+                hint=f"A server of {before.policy.dataset} goes on with that: start another one.",
+            )
+        self._audit.write("edition", edition=dataset.policy.edition)
+        self._dataset = dataset
+        before.replace_by(dataset)
+
+    def close(self) -> None:
+        """Close the dataset that is served."""
+        self._dataset.close()
+
     @property
     def dataset_name(self) -> str:
         """The name of the dataset behind the doors."""

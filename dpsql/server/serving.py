@@ -1,13 +1,16 @@
 """The process behind the doors: listening, and stopping without a loss.
 
 At SIGTERM no connection is accepted any more, idle ones are told, and statements that run are
-answered within a grace; what is left then is interrupted, and its reservation stays spent.
+answered within a grace; what is left then is interrupted, and its reservation stays spent. At
+SIGHUP the certificate, the policies and the database are opened again: if they can be, they are
+served from then on, also to connections that are open; if not, all goes on as before.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import math
 import signal
 import ssl
 from collections.abc import Callable
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dpsql.errors import InterfaceError, OperationalError
+from dpsql.errors import Error, InterfaceError, OperationalError, ParameterError
 from dpsql.server.audit import LOG, AuditLog
 from dpsql.server.guard import Guard
 from dpsql.server.people.certificates import end_point_binding
@@ -87,7 +90,16 @@ class ServerSettings:
     of_account: int | None = None
 
     def require_safe(self) -> None:
-        """Raise ``InterfaceError`` for an address that others reach without encryption."""
+        """Raise ``InterfaceError`` for an address that others reach without encryption.
+
+        ``ParameterError`` for a grace that is no time.
+        """
+        if not 0 <= self.grace < math.inf:
+            raise ParameterError(
+                "a grace is a number of seconds, 0 or more",
+                code="bad_parameter",
+                hint="Give --grace 30, or leave it out.",
+            )
         if self.certificate is None and not self.listen.loopback:
             raise InterfaceError(
                 f"other machines reach {self.listen}, and there is no certificate",
@@ -131,32 +143,37 @@ _END: Final = "-----END CERTIFICATE-----"
 
 
 async def serve(
-    dataset: Dataset,
+    opened: Callable[[], Dataset],
     users: Users,
     audit: AuditLog,
     settings: ServerSettings,
-    told: Callable[[Listen], None] = lambda address: None,
+    told: Callable[[Dataset, Listen], None] = lambda dataset, address: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; ``told`` gets the address once it listens.
 
+    ``opened`` opens the dataset, now and at each SIGHUP; it is closed at the end.
     Raises ``InterfaceError`` where it cannot, and ``OperationalError`` where the audit log cannot
     be written.
     """
     settings.require_safe()
     tls = None if settings.certificate is None else Tls(settings.certificate)
+    dataset = opened()
+    guard = Guard(dataset, users, audit)
     workers = Workers(settings.places, settings.of_account)
-    door = Door(Guard(dataset, users, audit), workers, tls=tls)
+    door = Door(guard, workers, tls=tls)
     stop = asyncio.Event()
+    reopening = Reopening(guard, audit, opened, tls)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, _renewed(tls))
+    loop.add_signal_handler(signal.SIGHUP, reopening.ask)
     busy = False
     try:
         server = await asyncio.start_server(door.serve, settings.listen.host, settings.listen.port)
     except OSError:
         busy = True
     if busy:
+        guard.close()
         raise InterfaceError(
             f"nothing can listen on {settings.listen}",
             code="bad_address",
@@ -165,22 +182,70 @@ async def serve(
     host, port = server.sockets[0].getsockname()[:2]
     try:
         audit.write("started", dataset=dataset.policy.dataset, address=f"{Listen(host, port)}")
-        told(Listen(host, port))
+        told(dataset, Listen(host, port))
         await stop.wait()
     finally:
         server.close()
         await door.stop(settings.grace)
+        await reopening.end()
         workers.close()
+        guard.close()
         with suppress(OperationalError):  # it ends in any case
             audit.write("stopped")
 
 
-def _renewed(tls: Tls | None) -> Callable[[], None]:
-    def renew() -> None:
+class Reopening:
+    """Opens certificate, policies and database again, one time after another."""
+
+    def __init__(
+        self, guard: Guard, audit: AuditLog, opened: Callable[[], Dataset], tls: Tls | None
+    ) -> None:
+        self._guard = guard
+        self._audit = audit
+        self._opened = opened
+        self._tls = tls
+        self._asked = False
+        self._running: asyncio.Task[None] | None = None
+
+    def ask(self) -> None:
+        """Open all again, now or once what is being opened is served."""
+        self._asked = True
+        if self._running is None or self._running.done():
+            self._running = asyncio.get_running_loop().create_task(self._run())
+
+    async def end(self) -> None:
+        """Wait for what is being opened."""
+        if self._running is not None:
+            await self._running
+
+    async def _run(self) -> None:
+        while self._asked:
+            self._asked = False
+            try:
+                await asyncio.to_thread(self._renew)
+            except Exception as error:  # noqa: BLE001 - the server goes on, whatever the reason
+                LOG.error("opening again has failed: %s", type(error).__name__)
+
+    def _renew(self) -> None:
         try:
-            if tls is not None:
-                tls.renew()
+            if self._tls is not None:
+                self._tls.renew()
         except InterfaceError:
             LOG.warning("the certificate cannot be used: the old one goes on")
+        try:
+            dataset = self._opened()
+        except Error as error:
+            self._refused(error)
+            return
+        try:
+            self._guard.serve(dataset)
+        except Error as error:
+            dataset.close()
+            self._refused(error)
+            return
+        LOG.info("policies and database were opened again: edition %s", dataset.policy.edition)
 
-    return renew
+    def _refused(self, error: Error) -> None:
+        LOG.warning("the old edition goes on: %s [%s]", error.reason, error.code)
+        with suppress(OperationalError):
+            self._audit.write("edition_refused", code=error.code)

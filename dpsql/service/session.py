@@ -70,17 +70,13 @@ class Session:
         rights: frozenset[Right] | None = None,
         limits: SessionLimits = NO_LIMITS,
     ) -> None:
-        policy, settings = dataset.policy.of_account(analyst), Overrides.of(parameters)
-        resolve(policy, settings)
         self._observer = observer
         self._rights = ALL_RIGHTS if rights is None else frozenset(rights)
         self._progress = progress
-        self._answerer = Answerer(
-            *(dataset.engine, policy, dataset.ledger, analyst, session),
-            *(self._tell, dataset.views_place, limits),
-        )
-        self._statements = Statements(self._answerer, settings, self._rights)
+        self._names, self._limits = (analyst, session), limits
+        self._given = Overrides.of(parameters)
         self._turn: Any = threading.RLock()
+        self._answerer, self._statements = self._opened(dataset)
         self._tenant = self._answerer.tails.tenant
         self._closed = False
         self._answering: object | None = None  # stands for the one statement that has a deadline
@@ -88,6 +84,33 @@ class Session:
         self._running: tuple[object, ReferenceType[Deadline]] | None = None
         self._told: set[type[SessionEvent]] = set()  # of the statement that is being answered
         self._tell(SessionOpened(self._answerer.payer.path))
+
+    def _opened(
+        self, dataset: Dataset, kept: Mapping[str, object] | None = None
+    ) -> tuple[Answerer, Statements]:
+        """Open an answerer on a dataset, and its statements with the kept settings of SET.
+
+        Raises ``UnknownName`` and ``ParameterError`` where its policy has not the account, or
+        refuses the settings.
+        """
+        analyst, _ = self._names
+        policy = dataset.policy.of_account(analyst)
+        resolve(policy, self._given, Overrides.of(kept or {}))
+        answerer = Answerer(
+            *(dataset.engine, policy, dataset.ledger, *self._names),
+            *(self._tell, dataset.views_place, self._limits),
+        )
+        return answerer, Statements(answerer, self._given, self._rights, kept)
+
+    def _move(self, dataset: Dataset) -> None:
+        """Go on with another dataset, after a running query. Raises as :meth:`_opened` does."""
+        with self._turn:
+            if self._closed:
+                return
+            before = self._answerer
+            self._answerer, self._statements = self._opened(dataset, self._statements.kept)
+            self._tenant = self._answerer.tails.tenant
+            before.close()
 
     def sql(
         self,
@@ -476,6 +499,30 @@ class Dataset:
                 self._sessions.add(opened)
                 return opened
         raise InterfaceError("the dataset is closed", code="closed")
+
+    def replace_by(self, dataset: Dataset) -> None:
+        """Close this dataset, and have its sessions go on with another of the same accounts.
+
+        Each goes over once its running query has ended, with what SET has set. One that cannot, as
+        the other policy has not its account or refuses its settings, is closed.
+        """
+        with self._lock:
+            self._closed = True
+            sessions = list(self._sessions)
+        for session in sessions:
+            try:
+                session._move(dataset)
+            except Error:
+                session.close()
+            else:
+                dataset._take(session)
+                self._sessions.discard(session)
+        self.close()
+
+    def _take(self, session: Session) -> None:
+        """Keep a session that has come from another dataset, to be closed with this one."""
+        with self._lock:
+            self._sessions.add(session)
 
     def close(self) -> None:
         """Close its sessions, each after its running query, and the resources that it opened.

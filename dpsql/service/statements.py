@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dpsql.core.plain import plain_or, plain_text, type_name
@@ -98,15 +99,26 @@ class Statements:
     """Answers the statements of one connection, and keeps the settings of SET.
 
     Not safe for threads. ``given`` are the privacy parameters that the connection was opened with,
-    ``rights`` what it may do.
+    ``rights`` what it may do, ``kept`` what SET has set before.
     """
 
-    def __init__(self, answerer: Answerer, given: Overrides, rights: frozenset[Right]) -> None:
+    def __init__(
+        self,
+        answerer: Answerer,
+        given: Overrides,
+        rights: frozenset[Right],
+        kept: Mapping[str, object] | None = None,
+    ) -> None:
         self._answerer = answerer
         self._policy = answerer.policy
         self._given = given
         self._rights = rights
-        self._set: dict[str, object] = {}
+        self._set = dict(kept or {})
+
+    @property
+    def kept(self) -> Mapping[str, object]:
+        """What SET has set, by name."""
+        return MappingProxyType(self._set)
 
     def result(self, text: str, asked: Arguments) -> Result:
         """Answer a statement of any kind. Raises as ``Connection.sql`` does."""

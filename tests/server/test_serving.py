@@ -379,6 +379,70 @@ def test_with_a_certificate_all_is_encrypted_and_logins_are_bound_to_it(tmp_path
     assert "Traceback" not in server.log.read_text()
 
 
+def opened_again(server: Serving, times: int) -> str:
+    """Ask a server to open all again; returns its log once it has."""
+    server.process.send_signal(signal.SIGHUP)
+    for _ in range(200):
+        log = server.log.read_text()
+        if len(re.findall(r"opened again|old edition goes on", log)) >= times:
+            return log
+        time.sleep(0.1)
+    raise AssertionError(log)
+
+
+def test_another_edition_is_served_to_connections_that_are_open(tmp_path: Path) -> None:
+    filled(tmp_path)
+    policies = tmp_path / "policies.yaml"
+    policies.write_text(POLICY.replace("dataset: clinic", "dataset: clinic\nedition: one"))
+    (tmp_path / "clinic.duckdb").rename(tmp_path / "one.duckdb")
+    (tmp_path / "clinic.duckdb").symlink_to("one.duckdb")
+    server = started(tmp_path)
+    asked = "SELECT COUNT(*) FROM visits"
+    try:
+        with server.connect() as con, server.connect(options="-c dpsql.account=bob") as bob:
+            con.execute("SET epsilon = 0.75")
+            assert 1900 < one(con, asked) < 2100
+            with duckdb.connect(str(tmp_path / "two.duckdb")) as owner:
+                owner.execute(f"ATTACH '{tmp_path / 'one.duckdb'}' AS one (READ_ONLY)")
+                owner.execute(
+                    "CREATE TABLE visits AS SELECT range AS patient_id, 10.0 AS cost, 'a' AS ward, "
+                    "DATE '2026-01-01' AS day FROM range(9000)"
+                )
+                owner.execute("CREATE TABLE wards AS FROM one.wards")
+            (tmp_path / "next").symlink_to("two.duckdb")
+            (tmp_path / "next").rename(tmp_path / "clinic.duckdb")
+            without_bob = POLICY.replace(", bob: {epsilon: 1, delta: 1e-6}", "")
+            policies.write_text(
+                without_bob.replace("dataset: clinic", "dataset: clinic\nedition: two")
+            )
+            assert "edition two" in opened_again(server, 1)
+            assert 8900 < one(con, asked) < 9100
+            assert "0.75" in str(con.execute("SHOW PARAMETERS").fetchall())
+            with pytest.raises(psycopg.OperationalError, match="closed"):
+                bob.execute("SELECT 1")
+            policies.write_text("version: 1\ntables: {visits: {}}\n")
+            assert "old edition goes on" in opened_again(server, 2)
+            policies.write_text(POLICY.replace("dataset: clinic", "dataset: other"))
+            assert "another dataset" in opened_again(server, 3)
+            assert 8900 < one(con, "SELECT COUNT(*) FROM visits WHERE ward = 'a'") < 9100
+        with server.connect() as late:
+            assert 8900 < one(late, asked) < 9100
+    finally:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+    assert "Traceback" not in server.log.read_text()
+    written = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    told = [line["event"] for line in written if line["event"].startswith("edition")]
+    assert told == ["edition", "edition_refused", "edition_refused"]
+
+
+def one(con: psycopg.Connection[Any], text: str) -> Any:
+    """The value of an answer that has one."""
+    row = con.execute(text).fetchone()
+    assert row is not None
+    return row[0]
+
+
 SLOW = "SELECT count(*) FROM range(100000) a, range(100000) b WHERE (a.range * b.range) % 7 = 3"
 
 

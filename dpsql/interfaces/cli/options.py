@@ -196,7 +196,7 @@ audit = _setting(
 )
 grace = _setting(
     "--grace",
-    type=click.FloatRange(min=0),
+    type=float,
     default=30.0,
     show_default=True,
     help="Seconds that statements have to end once a server stops.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import click
@@ -41,12 +42,13 @@ def serve_command(
 
     Speaks the PostgreSQL protocol. Who may come in is kept by `dpsql user`; what they may ask, and
     how much may be learned, by the policies. SIGTERM stops it once what runs is answered, SIGHUP
-    reads the certificate again.
+    opens the database, the policies and the certificate again without closing connections.
     """
     from dpsql.server.audit import AuditLog
     from dpsql.server.people.users import Users
     from dpsql.server.serving import Certificate, Listen, ServerSettings, serve
     from dpsql.service.opening import open_dataset
+    from dpsql.service.session import Dataset
 
     if (certificate is None) != (certificate_key is None):
         raise InterfaceError(
@@ -65,15 +67,15 @@ def serve_command(
     place = located(ledger, policies, database)
     with ExitStack() as stack:
         people = stack.enter_context(Users(users))
-        dataset = stack.enter_context(open_dataset(database, policies, place))
-        announce(dataset.ledger_created, place)
         log = stack.enter_context(closing(AuditLog(audit)))
-        name = dataset.policy.dataset
 
-        def told(address: Listen) -> None:
+        def told(dataset: Dataset, address: Listen) -> None:
+            name = dataset.policy.dataset
+            announce(dataset.ledger_created, place)
             mode = "" if certificate is None else " sslmode=verify-full"
             remark(f"{name} is served on {address}")
             remark(f'psql "host={address.host} port={address.port} dbname={name} user=…{mode}"')
 
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-        asyncio.run(serve(dataset, people, log, settings, told))
+        opened = partial(open_dataset, database, policies, place)
+        asyncio.run(serve(opened, people, log, settings, told))
