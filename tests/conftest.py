@@ -11,6 +11,7 @@ from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 from helpers.zero_noise import silence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 FEW = 1
 
 # Which of the slow cases of tests with many are run: "1/2" is each second one. All, if not set.
-MANY = 16
+MANY = 4
 CASES = os.environ.get("DPSQL_CASES", "0/1")
 
 # Collecting thousands of tests makes no garbage: looking for it takes as long as the collecting.
@@ -40,7 +41,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Count all but a few cases of every test with many among the slow ones.
 
     The few lie evenly among all; ``@pytest.mark.few(n)`` says how many there are, if not FEW. Of
-    the slow cases of a test with very many, those that ``DPSQL_CASES`` says are kept.
+    the slow cases of a test with many, those that ``DPSQL_CASES`` says are kept, beginning at
+    another one in each test: of some with fewer than its parts there are none.
     """
     cases: dict[tuple[object, str], list[pytest.Item]] = {}
     for item in items:
@@ -48,7 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             cases.setdefault((item.parent, item.originalname), []).append(item)
     place, parts = map(int, CASES.split("/"))
     left: set[pytest.Item] = set()
-    for group in cases.values():
+    for (_, name), group in cases.items():
         quick = [item for item in group if not item.get_closest_marker("slow")]
         marker = group[0].get_closest_marker("few")
         few = marker.args[0] if marker else FEW
@@ -58,7 +60,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.slow)
         if len(group) >= MANY:
             slow = [item for item in group if item.get_closest_marker("slow")]
-            left.update(item for i, item in enumerate(slow) if i % parts != place)
+            first = place + crc32(name.encode())
+            left.update(item for i, item in enumerate(slow) if (i - first) % parts)
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]
 
