@@ -21,6 +21,7 @@ from typing import Final
 
 from dpsql.errors import Error, InterfaceError, OperationalError, ParameterError
 from dpsql.server.audit import LOG, AuditLog
+from dpsql.server.catalog.catalogs import Catalogs
 from dpsql.server.guard import Guard
 from dpsql.server.people.certificates import end_point_binding
 from dpsql.server.people.users import Users
@@ -160,7 +161,8 @@ async def serve(
     dataset = opened()
     guard = Guard(dataset, users, audit)
     workers = Workers(settings.places, settings.of_account)
-    door = Door(guard, workers, tls=tls)
+    catalogs = Catalogs(lambda: guard.dataset)
+    door = Door(guard, workers, tls, catalogs.reader)
     stop = asyncio.Event()
     reopening = Reopening(guard, audit, opened, tls)
     loop = asyncio.get_running_loop()
@@ -189,6 +191,7 @@ async def serve(
         await door.stop(settings.grace)
         await reopening.end()
         workers.close()
+        catalogs.close()
         guard.close()
         with suppress(OperationalError):  # it ends in any case
             audit.write("stopped")

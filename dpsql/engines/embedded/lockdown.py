@@ -140,12 +140,18 @@ _CONFIG: Final[Config] = {"memory_limit": MEMORY_LIMIT, "temp_directory": "", **
 
 
 def isolated(
-    path: str = ":memory:", *, read_only: bool = False, plain_arrow: bool = False
+    path: str = ":memory:",
+    *,
+    read_only: bool = False,
+    plain_arrow: bool = False,
+    memory: str = MEMORY_LIMIT,
 ) -> duckdb.DuckDBPyConnection:
     """Open a locked connection to a database in memory, or to a file of our own.
 
     ``plain_arrow``: Arrow comes out of it in Arrow's own types, without extension types.
+    ``memory``: the most it may take.
     """
-    connection = duckdb.connect(path, read_only=read_only, config=_CONFIG)
+    config = _CONFIG | {"memory_limit": memory}
+    connection = duckdb.connect(path, read_only=read_only, config=config)
     lock_down(connection, plain_arrow=plain_arrow)
     return connection

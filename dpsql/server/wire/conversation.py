@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
@@ -33,8 +33,10 @@ from dpsql.server.wire.messages import (
     QueryMessage,
     SyncMessage,
     TerminateMessage,
+    WireColumn,
 )
 from dpsql.server.wire.portals import (
+    AnswerRows,
     Portal,
     PortalRows,
     PreparedText,
@@ -86,12 +88,36 @@ class Worker(Protocol):
         """Do the work; returns what it returns."""
 
 
+class CatalogAnswerer(Protocol):
+    """A statement over catalogs, which is answered beside the session."""
+
+    @property
+    def parameters(self) -> int:
+        """How many parameters it has."""
+
+    def describe(self, values: Sequence[object]) -> AnswerRows:
+        """Describe its columns, without rows."""
+
+    def answer(self, values: Sequence[object]) -> AnswerRows:
+        """Answer it with values for its parameters."""
+
+
+class CatalogDoor(Protocol):
+    """Statements over catalogs, told from all others."""
+
+    def may_read(self, text: str) -> bool:
+        """Tell quickly whether a statement may be one of them."""
+
+    def read(self, text: str) -> CatalogAnswerer | None:
+        """Read a statement over catalogs; None for all others."""
+
+
 class Conversation:
     """A connection of one client: prepared statements, portals, and the status of its transaction.
 
     ``work`` runs statements in their turn, ``read`` what takes a moment and no turn. ``write``
     sends bytes, and waits while the client does not read. ``probed`` answers the questions of
-    drivers that are no session's.
+    drivers that are no session's, ``catalogs`` those of tools.
     """
 
     def __init__(
@@ -101,9 +127,11 @@ class Conversation:
         read: Worker,
         write: Callable[[bytes], Awaitable[None]],
         probed: Callable[[str], Probe | None] = lambda text: None,
+        catalogs: CatalogDoor | None = None,
     ) -> None:
         self._session = session
         self._probed = probed
+        self._catalogs = catalogs
         self._work = work
         self._read = read
         self._write = write
@@ -227,10 +255,8 @@ class Conversation:
             await self._write(messages.parameter_description(()) + _described(probe))
             return
         self._refuse_failed(None)
-        found = await self._work(partial(self._session.describe, prepared.text))
-        types = [*prepared.types, *[25] * len(found.parameters)][: len(found.parameters)]
-        types = [type_ or 25 for type_ in types]
-        described = wire_columns([c.name for c in found.columns], [c.type for c in found.columns])
+        number, described = await self._planned(prepared.text, None)
+        types = [type_ or 25 for type_ in (*prepared.types, *[25] * number)[:number]]
         columns = messages.NO_DATA
         if described:
             columns = messages.row_description(described, formats_of((), len(described)))
@@ -253,14 +279,32 @@ class Conversation:
             await self._write(_described(probe))
             return
         self._refuse_failed(None)
-        asked = partial(self._session.describe, portal.text, portal.values)
-        found = await self._work(asked)
-        described = wire_columns([c.name for c in found.columns], [c.type for c in found.columns])
+        _, described = await self._planned(portal.text, portal.values)
         if not described:
             await self._write(messages.NO_DATA)
             return
         formats = formats_of(portal.formats, len(described))
         await self._write(messages.row_description(described, formats))
+
+    async def _planned(
+        self, text: str, values: tuple[object, ...] | None
+    ) -> tuple[int, tuple[WireColumn, ...]]:
+        """Plan a statement: how many parameters it has, and the columns of its answer."""
+        catalog = await self._of_catalogs(text)
+        if catalog is not None:
+            given = (None,) * catalog.parameters if values is None else values
+            rows = await self._work(partial(catalog.describe, given))
+            return catalog.parameters, wire_columns(rows.columns, rows.types)
+        found = await self._work(partial(self._session.describe, text, values))
+        names, types = [c.name for c in found.columns], [c.type for c in found.columns]
+        return len(found.parameters), wire_columns(names, types)
+
+    async def _of_catalogs(self, text: str) -> CatalogAnswerer | None:
+        """Read a statement over catalogs; None for all others."""
+        catalogs = self._catalogs
+        if catalogs is None or not catalogs.may_read(text):
+            return None
+        return await self._work(partial(catalogs.read, text))
 
     async def _execute(self, portal: Portal, most: int | None) -> None:
         if not portal.text:
@@ -358,8 +402,13 @@ class Conversation:
         result = await self._result(text, values, before=before)
         return await self._work(lambda: PortalRows(result, formats))
 
-    async def _result(self, text: str, values: tuple[object, ...], *, before: str = "") -> Result:
-        """Have the session answer a statement, and tell its price and what limits its meaning."""
+    async def _result(
+        self, text: str, values: tuple[object, ...], *, before: str = ""
+    ) -> AnswerRows:
+        """Have a statement answered, and tell its price and what limits its meaning."""
+        catalog = await self._of_catalogs(text)
+        if catalog is not None:
+            return await self._work(partial(catalog.answer, values))
         try:
             result, notices = await self._work(partial(self._run, text, values))
         except Error as error:

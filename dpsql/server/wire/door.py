@@ -20,7 +20,7 @@ from typing import Final, Protocol, TypeVar
 from dpsql.errors import Error
 from dpsql.server.guard import Admitted, Guard
 from dpsql.server.wire import messages
-from dpsql.server.wire.conversation import Conversation
+from dpsql.server.wire.conversation import CatalogDoor, Conversation
 from dpsql.server.wire.errors import FATAL, error_fields, fields
 from dpsql.server.wire.messages import (
     CancelMessage,
@@ -72,12 +72,22 @@ class _Open:
 
 
 class Door:
-    """Accepts connections. Without ``tls`` they are not encrypted; with it, all have to be."""
+    """Accepts connections. Without ``tls`` they are not encrypted; with it, all have to be.
 
-    def __init__(self, guard: Guard, workers: Workers, tls: Encryption | None = None) -> None:
+    ``catalogs`` makes the catalogs of a user and an account.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        workers: Workers,
+        tls: Encryption | None = None,
+        catalogs: Callable[[str, str], CatalogDoor] | None = None,
+    ) -> None:
         self._guard = guard
         self._workers = workers
         self._tls = tls
+        self._catalogs = catalogs
         self._open: dict[int, _Open] = {}
         self._at_the_door = 0
         self._last = 0
@@ -234,7 +244,10 @@ class Door:
 
             user, dataset = admitted.login.user, self._guard.dataset_name
             probed = partial(probe_of, user=user, dataset=dataset)
-            conversation = Conversation(*(session, in_turn, self._workers.shortly, write, probed))
+            catalogs = self._catalogs and self._catalogs(user, account)
+            conversation = Conversation(
+                *(session, in_turn, self._workers.shortly, write, probed, catalogs)
+            )
             while not self._stopping:
                 head = await reader.readexactly(5)
                 body = await reader.readexactly(messages.next_length(head, messages.MOST))

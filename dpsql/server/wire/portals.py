@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from dpsql.results.result import Result
 from dpsql.server.wire import messages
 from dpsql.server.wire.messages import WireColumn
 from dpsql.server.wire.values import (
@@ -50,10 +49,27 @@ class Portal:
     answer: PortalRows | None = None
 
 
+class AnswerRows(Protocol):
+    """An answer as it is sent: columns, their types in DuckDB's words, and rows."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of the columns."""
+
+    @property
+    def types(self) -> Sequence[str]:
+        """The types of the columns."""
+
+    def __len__(self) -> int: ...
+
+    def fetchall(self) -> Sequence[tuple[object, ...]]:
+        """Return all rows."""
+
+
 class PortalRows:
     """The rows of an answer, encoded as they are fetched."""
 
-    def __init__(self, result: Result, formats: Sequence[int]) -> None:
+    def __init__(self, result: AnswerRows, formats: Sequence[int]) -> None:
         self.fields = wire_columns(result.columns, result.types)
         self.count = len(result)
         self._rows = result.fetchall()
@@ -99,7 +115,7 @@ def wire_columns(names: Sequence[str], types: Sequence[str]) -> tuple[WireColumn
     return tuple(field_of(name, type_) for name, type_ in zip(names, types, strict=True))
 
 
-def copied(result: Result, asked: Copy) -> Iterator[bytes]:
+def copied(result: AnswerRows, asked: Copy) -> Iterator[bytes]:
     """Write an answer as COPY sends it, without the message before it."""
     types = [wire_type(type_) for type_ in result.types]
     if asked.format == "binary":
@@ -147,7 +163,7 @@ def _escaped(text: str, delimiter: str) -> str:
     return "".join(_ESCAPES.get(c, "\\" + c if c == delimiter else c) for c in text)
 
 
-def _copied_binary(result: Result, types: Sequence[object]) -> Iterator[bytes]:
+def _copied_binary(result: AnswerRows, types: Sequence[object]) -> Iterator[bytes]:
     """Write the header with the first row, as PostgreSQL does and clients expect."""
     columns = [
         encoded_column(values, wire_type(type_), BINARY_FORMAT)

@@ -32,7 +32,7 @@ SERVER_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The settings of each connection, which clients are told when they connect."""
-_SHOWN: Final = {
+SHOWN_SETTINGS: Final = {
     **{name.lower(): value for name, value in SERVER_SETTINGS.items()},
     "transaction isolation level": "read committed",
     "transaction_isolation": "read committed",
@@ -73,7 +73,7 @@ def probe_of(text: str, user: str, dataset: str) -> Probe | None:
         return Probe(*known, "SELECT 1")
     if words.startswith(_UNCHANGED):
         return Probe("", None, "SET")
-    shown = _SHOWN.get(words.removeprefix("show "))
+    shown = SHOWN_SETTINGS.get(words.removeprefix("show "))
     if words.startswith("show ") and shown is not None:
         return Probe(words.removeprefix("show ").replace(" ", "_"), shown, "SHOW")
     return None

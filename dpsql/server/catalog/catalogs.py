@@ -1,0 +1,156 @@
+"""Catalogs of a server: which statements are over them, and the rooms in which these run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from dpsql import __version__
+from dpsql.errors import Error
+from dpsql.policy.model import Policy
+from dpsql.server.catalog.macros import CATALOG_FUNCTIONS
+from dpsql.server.catalog.room import CatalogAnswer, CatalogRoom
+from dpsql.server.catalog.structure import structure
+from dpsql.server.wire.errors import LOG
+from dpsql.server.wire.probes import SERVER_VERSION
+from dpsql.service.session import Dataset
+from dpsql.syntax.catalog_spelling import (
+    CatalogNames,
+    CatalogQuery,
+    CatalogSpeaker,
+    catalog_query,
+    may_be_catalog_query,
+    shape_of,
+)
+
+VERSION_TEXT: Final = f"PostgreSQL {SERVER_VERSION} (dpsql {__version__})"
+_KEPT: Final = 256
+_LONGEST_SHAPE: Final = 2_000
+
+
+class Catalogs:
+    """The catalogs of a dataset, for all of its users. Safe for threads."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._rooms: list[tuple[Policy, CatalogRoom]] = []
+        self._lock = threading.Lock()
+
+    def reader(self, user: str, account: str) -> CatalogReader:
+        """Make the reader of a user who asks for an account."""
+        return CatalogReader(self, user, self._dataset.policy.of_account(account))
+
+    def room(self, policy: Policy) -> CatalogRoom:
+        """Return the room of a policy: the same for all that list the same tables alike."""
+        with self._lock:
+            for other, room in self._rooms:
+                if other.tables == policy.tables:
+                    return room
+            room = CatalogRoom(structure(), policy, self._dataset.engine.schema)
+            self._rooms.append((policy, room))
+            return room
+
+    def close(self) -> None:
+        """Close all rooms."""
+        with self._lock:
+            for _, room in self._rooms:
+                room.close()
+            self._rooms.clear()
+
+
+class CatalogReader:
+    """One user's way to the catalogs."""
+
+    def __init__(self, catalogs: Catalogs, user: str, policy: Policy) -> None:
+        self._catalogs = catalogs
+        self._policy = policy
+        self._speaker = CatalogSpeaker(user, policy.dataset, VERSION_TEXT)
+        self._names = CatalogNames(structure().names, CATALOG_FUNCTIONS, frozenset(policy.tables))
+
+    @staticmethod
+    def may_read(text: str) -> bool:
+        """Tell quickly whether a statement may be one over catalogs."""
+        return may_be_catalog_query(text)
+
+    def read(self, text: str) -> CatalogStatement | None:
+        """Read a statement over catalogs; None for all others.
+
+        Raises ``NotSupportedError`` for one that mixes them with other tables.
+        """
+        try:
+            query = _read(text, self._names)
+        except Error:
+            _log(text)
+            raise
+        return None if query is None else CatalogStatement(self, text, query)
+
+    def written(self, statement: CatalogStatement, values: Sequence[object]) -> str:
+        """Respell a statement, with its values, for the room."""
+        return _written(statement.query, _Values(tuple(values)), self._speaker)
+
+    @property
+    def room(self) -> CatalogRoom:
+        """The room of the user's tables."""
+        return self._catalogs.room(self._policy)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogStatement:
+    """A statement over catalogs alone, for one user."""
+
+    reader: CatalogReader
+    text: str
+    query: CatalogQuery
+
+    @property
+    def parameters(self) -> int:
+        """How many parameters it has."""
+        return self.query.parameters
+
+    def describe(self, values: Sequence[object]) -> CatalogAnswer:
+        """Describe the columns of its answer, without rows: it is planned, and does not run."""
+        try:
+            return self.reader.room.describe(self.reader.written(self, values))
+        except Error:
+            _log(self.text)
+            raise
+
+    def answer(self, values: Sequence[object]) -> CatalogAnswer:
+        """Answer it with values for its parameters."""
+        try:
+            return self.reader.room.answer(self.reader.written(self, values))
+        except Error:
+            _log(self.text)
+            raise
+
+
+class _Values:
+    """Values of parameters, equal to others only where their types are equal as well."""
+
+    def __init__(self, values: tuple[object, ...]) -> None:
+        self.values = values
+        self._key = repr(values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Values) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@lru_cache(_KEPT)
+def _read(text: str, names: CatalogNames) -> CatalogQuery | None:
+    return catalog_query(text, names)
+
+
+@lru_cache(_KEPT)
+def _written(query: CatalogQuery, values: _Values, speaker: CatalogSpeaker) -> str:
+    return query.spelled(values.values, speaker)
+
+
+def _log(text: str) -> None:
+    """Log a query over catalogs that was not answered, without the values in it."""
+    LOG.info("not answered: %s", shape_of(text)[:_LONGEST_SHAPE])

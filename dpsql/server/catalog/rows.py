@@ -1,0 +1,373 @@
+"""Rows of the catalogs, from a policy and the schema of its tables alone.
+
+No size, no count and no statistic is among them: these would be answers about private rows that
+nobody has paid for. OIDs follow from names, so they are the same after each start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dpsql.core.schema import Column, Schema, Table, fold
+from dpsql.policy.model import ColumnPolicy, Policy, TablePolicy
+from dpsql.server.catalog.structure import INFORMATION_SCHEMA, PG_CATALOG, Structure
+from dpsql.server.wire.probes import SHOWN_SETTINGS
+from dpsql.server.wire.values import wire_type
+
+OWNER: Final = "owner"
+OWNER_OID, USER_OID = 10, 16_384
+USER_NAME: Final = ""
+"""Stands for the name of whoever asks: rooms are the same for many users."""
+PUBLIC_SCHEMA: Final = "public"
+_FIRST_OID: Final = 20_000
+_OIDS: Final = 2**31 - 1 - _FIRST_OID
+_PG_CLASS, _PG_NAMESPACE = 1259, 2615
+_PUBLIC_OID, _HEAP, _TABLESPACE, _DEFAULT_COLLATION = 2200, 2, 1663, 100
+_TEXT_OIDS: Final = frozenset({19, 25, 1042, 1043})
+_NUMERIC_OID: Final = 1700
+_UTF8: Final = 6
+_MOST_VALUES: Final = 20
+_NAMES: Final = {
+    "bool": "boolean",
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float4": "real",
+    "float8": "double precision",
+    "time": "time without time zone",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
+}
+"""The names that the standard has for types, where PostgreSQL's own are others."""
+
+Fields = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """A table of the policy, as the catalogs list it."""
+
+    oid: int
+    schema: str
+    schema_oid: int
+    name: str
+    policy: TablePolicy
+    table: Table
+
+    @property
+    def type_oid(self) -> int:
+        """The OID of the type of its rows, which nothing has."""
+        return 0
+
+
+def oids_of(names: Iterable[str]) -> dict[str, int]:
+    """Return a number for each name: the same whatever other names there are, but for accidents."""
+    found: dict[str, int] = {}
+    taken: set[int] = set()
+    for name in sorted(set(names)):
+        digest = hashlib.sha256(name.encode()).digest()
+        oid = int.from_bytes(digest[:8]) % _OIDS
+        while oid in taken:
+            oid = (oid + 1) % _OIDS
+        taken.add(oid)
+        found[name] = _FIRST_OID + oid
+    return found
+
+
+def listed_tables(policy: Policy, schema: Schema) -> tuple[ListedTable, ...]:
+    """List the tables of a policy with their OIDs."""
+    schemas = {
+        fold(each.name.schema): each.name.schema
+        for each in policy.tables.values()
+        if not each.name.in_main
+    }
+    numbers = oids_of([f"schema {key}" for key in schemas] + [f"table {t}" for t in policy.tables])
+    found = []
+    for key, table in policy.tables.items():
+        if key not in schema:
+            continue
+        name = PUBLIC_SCHEMA if table.name.in_main else schemas[fold(table.name.schema)]
+        number = _PUBLIC_OID if table.name.in_main else numbers[f"schema {fold(name)}"]
+        oid = numbers[f"table {key}"]
+        found.append(ListedTable(oid, name, number, schema[key].name.table, table, schema[key]))
+    return tuple(found)
+
+
+def catalog_rows(
+    structure: Structure, policy: Policy, schema: Schema
+) -> dict[tuple[str, str], list[Fields]]:
+    """Return the rows of each relation that has any, as the values of some of its columns."""
+    tables = listed_tables(policy, schema)
+    schemas = {PUBLIC_SCHEMA: _PUBLIC_OID} | {t.schema: t.schema_oid for t in tables}
+    of_catalog: dict[str, list[Fields]] = {
+        "pg_namespace": [
+            {"oid": oid, "nspname": name, "nspowner": OWNER_OID}
+            for name, oid in schemas.items()
+            if name != PUBLIC_SCHEMA
+        ],
+        "pg_class": [*map(_class_row, tables), *_system_classes(structure)],
+        "pg_attribute": [*_attributes(tables), *_system_attributes(structure)],
+        "pg_description": [*_descriptions(policy, tables)],
+        "pg_roles": [*_roles()],
+        "pg_user": [{"usename": row["rolname"], "usesysid": row["oid"]} for row in _roles()],
+        "pg_authid": [*_roles()],
+        "pg_settings": [*_settings()],
+        "pg_database": [_database(policy)],
+        "pg_tables": [
+            {"schemaname": t.schema, "tablename": t.name, "tableowner": OWNER} for t in tables
+        ],
+        "pg_stat_user_tables": [
+            {"relid": t.oid, "schemaname": t.schema, "relname": t.name} for t in tables
+        ],
+    }
+    of_standard: dict[str, list[Fields]] = {
+        "information_schema_catalog_name": [{"catalog_name": policy.dataset}],
+        "schemata": [
+            {"catalog_name": policy.dataset, "schema_name": name, "schema_owner": OWNER}
+            for name in (*schemas, PG_CATALOG, INFORMATION_SCHEMA)
+        ],
+        "tables": [*_standard_tables(policy.dataset, tables)],
+        "columns": [*_standard_columns(policy.dataset, tables)],
+        "table_privileges": [*_grants(policy.dataset, tables)],
+        "role_table_grants": [*_grants(policy.dataset, tables)],
+        "enabled_roles": [{"role_name": USER_NAME}],
+    }
+    found = {(PG_CATALOG, name): rows for name, rows in of_catalog.items()}
+    return found | {(INFORMATION_SCHEMA, name): rows for name, rows in of_standard.items()}
+
+
+def _class_row(table: ListedTable) -> Fields:
+    return {
+        "oid": table.oid,
+        "relname": table.name,
+        "relnamespace": table.schema_oid,
+        "reltype": table.type_oid,
+        "relowner": OWNER_OID,
+        "relam": _HEAP,
+        "reltuples": -1,
+        "relpersistence": "p",
+        "relkind": "r",
+        "relnatts": len(table.table.columns),
+        "relispopulated": True,
+        "relreplident": "d",
+    }
+
+
+def _system_classes(structure: Structure) -> Iterator[Fields]:
+    spaces = {row[1]: row[0] for row in structure.rows["pg_namespace"]}
+    for each in structure.system:
+        yield {
+            "oid": each.oid,
+            "relname": each.name,
+            "relnamespace": spaces[each.schema],
+            "relowner": OWNER_OID,
+            "relam": _HEAP if each.kind == "r" else 0,
+            "reltuples": -1,
+            "relpersistence": "p",
+            "relkind": each.kind,
+            "relnatts": len(structure.relations[each.schema, each.name]),
+            "relispopulated": True,
+            "relreplident": "n",
+        }
+
+
+def _attributes(tables: Iterable[ListedTable]) -> Iterator[Fields]:
+    for table in tables:
+        for place, column in enumerate(table.table.columns, 1):
+            type_ = wire_type(str(column.type))
+            yield _attribute(
+                table.oid, place, column.name, type_.oid, type_.size, _modifier(column)
+            )
+
+
+def _modifier(column: Column) -> int:
+    """Return PostgreSQL's number for the digits of a decimal; -1 for other types."""
+    if not column.type.is_decimal:
+        return -1
+    width, scale = column.type.digits
+    return (width << 16 | scale) + 4
+
+
+def _attribute(
+    relation: int, place: int, name: str, type_: int, size: int, modifier: int = -1
+) -> Fields:
+    return {
+        "attrelid": relation,
+        "attname": name,
+        "atttypid": type_,
+        "attlen": size,
+        "attnum": place,
+        "attcacheoff": -1,
+        "atttypmod": modifier,
+        "attbyval": size > 0,
+        "attalign": "i",
+        "attstorage": "x" if size < 0 else "p",
+        "attislocal": True,
+        "attcollation": _DEFAULT_COLLATION if type_ in _TEXT_OIDS else 0,
+    }
+
+
+def _system_attributes(structure: Structure) -> Iterator[Fields]:
+    types = {row[1]: (row[0], row[4]) for row in structure.rows["pg_type"]}
+    for each in structure.system:
+        for place, column in enumerate(structure.relations[each.schema, each.name], 1):
+            oid, size = types.get(column.type, types["text"])
+            assert isinstance(oid, int)
+            assert isinstance(size, int)
+            yield _attribute(each.oid, place, column.name, oid, size)
+
+
+# -- descriptions -------------------------------------------------------------------------------
+
+
+def _descriptions(policy: Policy, tables: Iterable[ListedTable]) -> Iterator[Fields]:
+    for table in tables:
+        told = {0: table_words(policy, table.policy)}
+        for place, column in enumerate(table.table.columns, 1):
+            told[place] = column_words(policy, table.policy, column)
+        for place, text in told.items():
+            if text:
+                yield {
+                    "objoid": table.oid,
+                    "classoid": _PG_CLASS,
+                    "objsubid": place,
+                    "description": text,
+                }
+
+
+def table_words(policy: Policy, table: TablePolicy) -> str:
+    """Say what a table protects."""
+    if table.public:
+        return "public"
+    unit = policy.unit_of(table)
+    assert unit is not None
+    rows = f", at most {table.rows_per_unit} rows of each" if table.rows_per_unit else ""
+    return f"private: protects each {unit.name}{rows}"
+
+
+def column_words(policy: Policy, table: TablePolicy, column: Column) -> str:
+    """Say what the policy declares about a column; nothing if that is nothing."""
+    found = []
+    unit = table.privacy_unit
+    if unit is not None and fold(unit.column) == fold(column.name):
+        found.append(f"privacy unit: {unit.name}")
+    for link in table.links:
+        for own, parent in link.pairs:
+            if fold(own) == fold(column.name):
+                found.append(f"link to {link.parent}.{parent}")
+    declared = table.column(column.name)
+    if declared is not None:
+        found += _declared(declared, policy.unit_name(table))
+    return ", ".join(found)
+
+
+def _declared(declared: ColumnPolicy, unit: str | None) -> Iterator[str]:
+    if declared.lower is not None:
+        yield f"{declared.lower} to {declared.upper}"
+    if declared.domain is not None:
+        values = [str(value) for value in declared.domain[:_MOST_VALUES]]
+        more = ["…"] if len(declared.domain) > _MOST_VALUES else []
+        yield f"one of: {', '.join(values + more)}"
+    if declared.one_per_unit and unit is not None:
+        yield f"one value per {unit}"
+
+
+# -- the server itself --------------------------------------------------------------------------
+
+
+def _roles() -> Iterator[Fields]:
+    for name, oid in ((OWNER, OWNER_OID), (USER_NAME, USER_OID)):
+        yield {
+            "oid": oid,
+            "rolname": name,
+            "rolinherit": True,
+            "rolcanlogin": name != OWNER,
+            "rolconnlimit": -1,
+        }
+
+
+def _settings() -> Iterator[Fields]:
+    for name, value in SHOWN_SETTINGS.items():
+        if " " not in name:
+            yield {
+                "name": name,
+                "setting": value,
+                "category": "Preset Options",
+                "context": "internal",
+                "vartype": "string",
+                "source": "default",
+                "boot_val": value,
+                "reset_val": value,
+            }
+
+
+def _database(policy: Policy) -> Fields:
+    return {
+        "oid": oids_of([f"database {policy.dataset}"])[f"database {policy.dataset}"],
+        "datname": policy.dataset,
+        "datdba": OWNER_OID,
+        "encoding": _UTF8,
+        "datlocprovider": "c",
+        "datallowconn": True,
+        "datconnlimit": -1,
+        "dattablespace": _TABLESPACE,
+        "datcollate": "C",
+        "datctype": "C",
+    }
+
+
+# -- information_schema -------------------------------------------------------------------------
+
+
+def _standard_tables(dataset: str, tables: Iterable[ListedTable]) -> Iterator[Fields]:
+    for table in tables:
+        yield {
+            "table_catalog": dataset,
+            "table_schema": table.schema,
+            "table_name": table.name,
+            "table_type": "BASE TABLE",
+            "is_insertable_into": "NO",
+            "is_typed": "NO",
+        }
+
+
+def _standard_columns(dataset: str, tables: Iterable[ListedTable]) -> Iterator[Fields]:
+    for table in tables:
+        for place, column in enumerate(table.table.columns, 1):
+            type_ = wire_type(str(column.type))
+            width, scale = column.type.digits if column.type.is_decimal else (None, None)
+            yield {
+                "table_catalog": dataset,
+                "table_schema": table.schema,
+                "table_name": table.name,
+                "column_name": column.name,
+                "ordinal_position": place,
+                "is_nullable": "YES",
+                "data_type": _NAMES.get(type_.name, type_.name),
+                "numeric_precision": width,
+                "numeric_scale": scale,
+                "udt_catalog": dataset,
+                "udt_schema": PG_CATALOG,
+                "udt_name": type_.name,
+                "dtd_identifier": str(place),
+                "is_self_referencing": "NO",
+                "is_identity": "NO",
+                "is_generated": "NEVER",
+                "is_updatable": "NO",
+            }
+
+
+def _grants(dataset: str, tables: Iterable[ListedTable]) -> Iterator[Fields]:
+    for table in tables:
+        yield {
+            "grantor": OWNER,
+            "grantee": USER_NAME,
+            "table_catalog": dataset,
+            "table_schema": table.schema,
+            "table_name": table.name,
+            "privilege_type": "SELECT",
+            "is_grantable": "NO",
+        }
