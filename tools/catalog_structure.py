@@ -68,7 +68,7 @@ def structure(url: str) -> dict[str, Any]:
         relations: dict[str, dict[str, list[list[str]]]] = {}
         for schema, relation, column, type_ in connection.execute(COLUMNS):
             columns = relations.setdefault(schema, {}).setdefault(relation, [])
-            columns.append([column, bases.get(type_, type_)])
+            columns.append([str(column), str(bases.get(type_, type_))])
         rows: dict[str, list[list[Any]]] = {}
         for name, asked in ROWS.items():
             found = connection.execute(asked)

@@ -309,6 +309,12 @@ def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])
 
 
+def _printed(form: exp.Expr, *values: exp.Expr) -> exp.Expr:
+    """Call DuckDB's function for texts with holes in the place of PostgreSQL's."""
+    holes = form.name.replace("%I", "%s").replace("%L", "%s")
+    return _call("printf", _text(holes), *(exp.cast(each.copy(), "TEXT") for each in values))
+
+
 def _text(value: str) -> exp.Literal:
     return exp.Literal.string(value)
 
@@ -390,7 +396,8 @@ class _Writer:
 
     def _dot(self, node: exp.Dot) -> exp.Expr:
         if isinstance(node.this, exp.Identifier) and fold(node.this.name) in _SCHEMAS:
-            return node.expression
+            found: exp.Expr = node.expression
+            return found
         return node
 
     def _column(self, node: exp.Column) -> exp.Expr:
@@ -498,6 +505,8 @@ class _Writer:
             return _text(self._speaker.database)
         if name in ("json_build_object", "jsonb_build_object"):
             return _call("json_object", *node.expressions)
+        if name == "format" and node.expressions:
+            return _printed(*node.expressions)
         if name in self._names.functions:
             return _call(f"fn_{name}", *node.expressions)
         known = name.startswith("fn_") or name in _OF_DUCKDB or name in ("all", "any")
