@@ -530,7 +530,8 @@ class _Writer:
             return exp.cast(inner, "BIGINT[]", dialect="postgres")
         if name in ("oid", "int", "int4", "int8", "bigint", "integer"):
             if was is not None and fold(inner.name).endswith("_name"):
-                return inner.expressions[0].copy()  # the number that was there before
+                number: exp.Expr = inner.expressions[0].copy()  # that was there before
+                return number
             if isinstance(inner, exp.Column) and fold(inner.name) in _PROC_COLUMNS:
                 return exp.Literal.number(0)
         if name in ("text", "varchar", "name", "character varying"):

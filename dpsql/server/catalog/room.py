@@ -139,7 +139,7 @@ def catalog_refused(*, late: bool = False) -> Error:
 
 def _described(cursor: duckdb.DuckDBPyConnection, statement: Sql) -> CatalogAnswer:
     bound = relation(cursor, statement)
-    return CatalogAnswer(tuple(bound.columns), tuple(map(str, bound.types)))
+    return CatalogAnswer(tuple(bound.columns), tuple(map(_told, bound.types)))
 
 
 def _answered(cursor: duckdb.DuckDBPyConnection, statement: Sql) -> CatalogAnswer:
@@ -147,7 +147,12 @@ def _answered(cursor: duckdb.DuckDBPyConnection, statement: Sql) -> CatalogAnswe
     rows = execute(cursor, statement).fetchmany(MOST_ROWS + 1)
     if len(rows) > MOST_ROWS:
         raise catalog_refused()
-    return CatalogAnswer(tuple(bound.columns), tuple(map(str, bound.types)), tuple(rows))
+    return CatalogAnswer(tuple(bound.columns), tuple(map(_told, bound.types)), tuple(rows))
+
+
+def _told(type_: object) -> str:
+    """Name a type; what is NULL in all rows is a text, as in PostgreSQL."""
+    return "VARCHAR" if str(type_).strip('"') == "NULL" else str(type_)
 
 
 def _table(schema: str, relation_name: str) -> Sql:

@@ -8,11 +8,13 @@ Checked by ``tests/server/test_wire_values.py`` against a real PostgreSQL.
 from __future__ import annotations
 
 import math
+import re
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from uuid import UUID
@@ -172,11 +174,70 @@ WIRE_TYPES: Final = MappingProxyType(
     }
 )
 """The type of PostgreSQL for each kind of DuckDB's; of others it is ``json``."""
+ARRAYS: Final = MappingProxyType(
+    {
+        16: 1000,
+        17: 1001,
+        20: 1016,
+        21: 1005,
+        23: 1007,
+        25: 1009,
+        26: 1028,
+        700: 1021,
+        701: 1022,
+        1082: 1182,
+        1083: 1183,
+        1114: 1115,
+        1184: 1185,
+        1186: 1187,
+        1700: 1231,
+        2950: 2951,
+        18: 1002,
+        19: 1003,
+        1042: 1014,
+        1043: 1015,
+    }
+)
+"""The OIDs of types of lists, by those of their elements."""
 
 
+@lru_cache(1024)
 def wire_type(type_: str) -> WireType:
     """Return PostgreSQL's type for one of DuckDB's, by its text."""
+    if type_.endswith("[]"):
+        element = WIRE_TYPES.get(SqlType.of(type_[:-2]).kind)
+        oid = None if element is None else ARRAYS.get(element.oid)
+        if element is not None and oid is not None:
+            return _array(element, oid)
     return WIRE_TYPES.get(SqlType.of(type_).kind, _JSON)
+
+
+def _array(element: WireType, oid: int) -> WireType:
+    """Make the type of lists of one dimension."""
+
+    def text(values: Iterable[object]) -> bytes:
+        written = (b"NULL" if v is None else _quoted(element.text(v)) for v in values)
+        return b"{" + b",".join(written) + b"}"
+
+    def binary(values: Collection[object]) -> bytes:
+        has_null = any(value is None for value in values)
+        head = struct.pack("!iiI", 1 if values else 0, has_null, element.oid)
+        if not values:
+            return head
+        return (
+            head
+            + struct.pack("!ii", len(values), 1)
+            + b"".join(encoded_column(values, element, BINARY_FORMAT))
+        )
+
+    return WireType(f"_{element.name}", oid, -1, text, binary)
+
+
+def _quoted(text: bytes) -> bytes:
+    """Write an element of an array, in quotes where it could be read as something else."""
+    if text and text.upper() != b"NULL" and not re.search(rb'[{}",\\\s]', text):
+        return text
+    return b'"' + re.sub(rb'(["\\])', rb"\\\1", text) + b'"'
 
 
 def field_of(name: str, type_: str) -> WireColumn:
@@ -298,11 +359,59 @@ PARAMETER_TYPES: Final = MappingProxyType(
 """The types that parameters may have, by OID; 0 and 705 are values of no type, read as text."""
 
 
+def _elements(element: int) -> ParameterType:
+    """Make the type of parameters that are lists of one dimension."""
+    kind = PARAMETER_TYPES[element]
+
+    def text(body: bytes) -> list[object]:
+        written = utf8(body).strip()
+        if not (written.startswith("{") and written.endswith("}")):
+            raise ValueError
+        found: list[object] = []
+        for quoted, bare in _ELEMENT.findall(written[1:-1]):
+            if not quoted and bare.strip().upper() == "NULL":
+                found.append(None)
+            elif quoted or bare.strip():
+                each = re.sub(r"\\(.)", r"\1", quoted[1:-1]) if quoted else bare.strip()
+                found.append(kind.text(each.encode()))
+        return found
+
+    def binary(body: bytes) -> list[object]:
+        dimensions, _, oid = struct.unpack_from("!iiI", body)
+        if not dimensions:
+            return []
+        if dimensions > 1 or oid not in PARAMETER_TYPES:
+            raise ValueError
+        (count,) = struct.unpack_from("!i", body, 12)
+        if not 0 <= count <= len(body):
+            raise ValueError
+        found: list[object] = []
+        at = 20
+        for _ in range(count):
+            (length,) = struct.unpack_from("!i", body, at)
+            at += 4
+            if length < 0:
+                found.append(None)
+                continue
+            found.append(PARAMETER_TYPES[oid].binary(body[at : at + length]))
+            at += length
+        return found
+
+    return ParameterType(text, binary)
+
+
+_ELEMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|([^,"{}]+)')
+ARRAY_PARAMETERS: Final = MappingProxyType(
+    {oid: _elements(element) for element, oid in ARRAYS.items() if element in PARAMETER_TYPES}
+)
+"""The types of parameters that are lists, by OID."""
+
+
 def parameter_of(body: bytes | None, oid: int, format_: int, place: int) -> object:
     """Read the value of a parameter. Raises ``ProtocolError`` for what is none of its type."""
     if body is None:
         return None
-    known = PARAMETER_TYPES.get(oid)
+    known = PARAMETER_TYPES.get(oid) or ARRAY_PARAMETERS.get(oid)
     if known is None:
         raise ProtocolError(f"parameter ${place} has a type that is not known here", "0A000")
     try:
