@@ -351,6 +351,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "ledger_version": "The ledger is of another version, which this dpsql does not read.",
     },
     NotSupportedError: {
+        "catalog_query": "A query of a tool over PostgreSQL's catalogs that a server does not "
+        "answer, or one over catalogs and tables at once.",
         "executemany": "It would pay for every answer and show only the last.",
         "not_allowed": "The program that opened the session does not let it do this.",
     },

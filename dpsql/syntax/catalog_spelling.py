@@ -173,7 +173,7 @@ def may_be_catalog_query(text: str) -> bool:
 
 
 def shape_of(text: str) -> str:
-    """Write a statement without the values that stand in it; empty for one that cannot be read."""
+    """Write a statement without its values; empty where it ends inside of quotes."""
     try:
         tokens = _POSTGRES.tokenize(text)
     except SqlglotError:
@@ -269,7 +269,7 @@ def _decided(tree: exp.Query, names: CatalogNames) -> CatalogQuery | None:
 def _is_of_catalogs(node: exp.Expr, names: CatalogNames) -> bool:
     """Tell whether a node is a call of a function over catalogs, or a cast to one of its types."""
     if isinstance(node, exp.Cast):
-        return _type_name(node.to) in _REG
+        return _kind_of(node.to) in _REG
     if isinstance(node, exp.Anonymous):
         return fold(node.name) in names.functions or fold(node.name) in _TABLE_FUNCTIONS
     return isinstance(node, _OF_CATALOGS)
@@ -281,7 +281,7 @@ _OF_CATALOGS: Final = (
 )
 
 
-def _type_name(type_: exp.DataType | None) -> str:
+def _kind_of(type_: exp.DataType | None) -> str:
     """Return the bare name of a type in small letters, without ``pg_catalog``."""
     if type_ is None:
         return ""
@@ -307,6 +307,14 @@ def _literal(value: object) -> exp.Expr:
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=[each.copy() for each in arguments])
+
+
+def _with_lists(node: exp.Coalesce) -> exp.Expr:
+    """Write ``coalesce(list, '{}')``: the text stands for an empty list."""
+    for each in node.expressions:
+        if isinstance(each, exp.Literal) and each.is_string and each.this == "{}":
+            each.replace(exp.Array())
+    return node
 
 
 def _printed(form: exp.Expr, *values: exp.Expr) -> exp.Expr:
@@ -337,7 +345,7 @@ _ELEMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|([^,"]+)')
 
 
 class _Writer:
-    """Respells a tree from its leaves up, so that children of what is replaced are respelled."""
+    """Respells a tree from its leaves up, children before their parents."""
 
     def __init__(self, names: CatalogNames, speaker: CatalogSpeaker) -> None:
         self._names = names
@@ -346,7 +354,7 @@ class _Writer:
         self._ctes: frozenset[str] = frozenset()
 
     def respelled(self, tree: exp.Query) -> exp.Query:
-        """Respell a query in place."""
+        """Write a query in place."""
         self._root = tree
         self._ctes = frozenset(fold(cte.alias) for cte in tree.find_all(exp.CTE))
         for select in list(tree.find_all(exp.Select)):
@@ -361,6 +369,7 @@ class _Writer:
             (exp.EQ, self._compared),
             (exp.NEQ, self._compared),
             (exp.Anonymous, self._called),
+            (exp.Coalesce, _with_lists),
             (exp.CurrentSchemas, lambda node: _call("fn_current_schemas", node.this)),
             (exp.CurrentSchema, lambda _: _text("public")),
             ((exp.CurrentDatabase), lambda _: _text(self._speaker.database)),
@@ -468,7 +477,7 @@ class _Writer:
         return exp.Subquery(this=empty.where(exp.false()), alias=alias)
 
     def _compared(self, node: exp.Binary) -> exp.Expr:
-        """Respell ``x = ANY (list)`` and ``x <> ALL (list)``, and names of functions beside 0."""
+        """Write ``x = ANY (list)`` and ``x <> ALL (list)``, and names of functions beside 0."""
         left, right = node.this, node.expression
         listed: exp.Expr | None = None
         if isinstance(node, exp.EQ) and isinstance(right, exp.Any):
@@ -517,7 +526,7 @@ class _Writer:
     # -- casts ------------------------------------------------------------------------------------
 
     def _cast(self, node: exp.Cast) -> exp.Expr:
-        inner, name = node.this, _type_name(node.to)
+        inner, name = node.this, _kind_of(node.to)
         if name in _REG:
             return self._registered(node, name)
         was = _was_registered(inner)
@@ -544,10 +553,10 @@ class _Writer:
         return exp.cast(inner, plain or name, dialect="postgres")
 
     def _registered(self, node: exp.Cast, name: str) -> exp.Expr:
-        """Respell a cast to the type of a registered object: its number, or its name if shown."""
+        """Write a cast to the type of a registered object: its number, or its name if shown."""
         kind = "regproc" if name in _LIKE_PROC else name
         inner = node.this
-        while isinstance(inner, exp.Cast) and _type_name(inner.to) in ("text", "varchar"):
+        while isinstance(inner, exp.Cast) and _kind_of(inner.to) in ("text", "varchar"):
             inner = inner.this
         written = isinstance(inner, exp.Literal) and inner.is_string
         if written and inner.name.isdecimal():
@@ -586,7 +595,7 @@ def _is_compared(node: exp.Expr) -> bool:
 
 
 def _was_registered(node: exp.Expr) -> str | None:
-    """Return the type that an inner cast was to, if it was one of registered objects."""
+    """Return the registered type of an inner cast, if it had one."""
     if not isinstance(node, exp.Anonymous):
         return None
     found = fold(node.name).removeprefix("fn_").removeprefix("to_").removesuffix("_name")
@@ -605,7 +614,7 @@ def _name_of(node: exp.Expr) -> str:
     match node:
         case exp.Cast():
             inner = _name_of(node.this)
-            return _type_name(node.to).removesuffix("[]") if inner == _NAMELESS else inner
+            return _kind_of(node.to).removesuffix("[]") if inner == _NAMELESS else inner
         case exp.Column():
             return fold(node.name)
         case exp.Collate() | exp.Paren():

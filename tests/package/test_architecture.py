@@ -17,7 +17,8 @@ PACKAGE = ROOT / "dpsql"
 LAYERS: dict[str, list[list[str]]] = json.loads((ROOT / "docs" / "layers.json").read_text("utf-8"))
 LIBRARIES = {
     "sqlglot": {"pipeline", "sql", "engines", "syntax", "owner", "ir"},
-    "duckdb": {"engines", "views", "owner", "pipeline", "results", "interfaces", "survey"},
+    "duckdb": {"engines", "views", "owner", "pipeline", "results", "interfaces", "survey"}
+    | {"server"},  # the room of the catalogs
     "sqlalchemy": {"interfaces"},
     "sqlite3": {"ledger", "server"},
     "argon2": {"server"},

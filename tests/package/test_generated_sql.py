@@ -18,13 +18,14 @@ import pytest
 PACKAGE: Final = Path(__file__).parents[2] / "dpsql"
 PARTS: Final = (
     *("kinds", "sql/rewrite", "sql/relations", "sql/expressions", "sql/tail"),
-    *("engines", "views", "owner", "pipeline", "survey", "results/rows.py"),
+    *("engines", "views", "owner", "pipeline", "survey", "results/rows.py", "server/catalog"),
 )
 """Where SQL is generated, or sent."""
 WRITTEN: Final = {
     "service/answering.py": "values of query parameters, as the parser's generator writes them",
     "engines/embedded/sandbox_child.py": "statements that the parent process has rendered",
     "engines/duckdb/views.py": "the query of an owner's view, as the engine itself writes its tree",
+    "server/catalog/room.py": "queries over catalogs, as the parser's generator writes them",
     "ir/query.py": "a validated tail, as the parser's generator writes it",
     "engines/duckdb/dialect.py": "checked expressions, as the parser's generator writes them",
 }

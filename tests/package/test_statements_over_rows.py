@@ -93,6 +93,8 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *("engines/duckdb/lakes.py:attach_ducklake", "engines/duckdb/lakes.py:ducklake_definition"),
         *("engines/embedded/lockdown.py:allow", "engines/embedded/lockdown.py:lock_down"),
         *("engines/embedded/lockdown.py:settings_of", "engines/embedded/lockdown.py:_value"),
+        *(f"server/catalog/room.py:CatalogRoom.{n}" for n in ("_fill", "_insert")),
+        *("server/catalog/room.py:_described", "server/catalog/room.py:_answered"),
         *("engines/duckdb/network.py:listed", "engines/duckdb/network.py:_create"),
         *(
             "engines/postgresql/engine.py:PostgreSQLEngine.open",
@@ -178,8 +180,8 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
 }
 """The functions that have an engine run something, by what it is over."""
 ASKING: Final = (
-    *("agents/", "ledger/", "interfaces/", "server/", "service/", "dbapi/", "notebook.py"),
-    "server/people/",
+    *("agents/", "ledger/", "interfaces/", "service/", "dbapi/", "notebook.py"),
+    *("server/people/", "server/wire/", "server/guard.py", "server/serving.py"),
 )
 """Modules that ask dpsql itself, or keep the budget or users: they hold no engine of an owner's."""
 BY_OWNERS: Final = {

@@ -517,10 +517,7 @@ def test_sqlalchemy_and_pandas_ask_through_it(server: Serving) -> None:
     url = sqlalchemy.URL.create(
         "postgresql+psycopg", "ana", PASSWORD, "127.0.0.1", server.port, "clinic"
     )
-    # Its question for the type hstore is one of the catalogs, which are not there yet.
-    engine = sqlalchemy.create_engine(
-        url, connect_args={"sslmode": "disable"}, use_native_hstore=False
-    )
+    engine = sqlalchemy.create_engine(url, connect_args={"sslmode": "disable"})
     with engine.connect() as con:
         asked = sqlalchemy.text(
             "SELECT ward, COUNT(*) AS n FROM visits WHERE cost > :c GROUP BY ward"

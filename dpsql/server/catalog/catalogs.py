@@ -1,4 +1,4 @@
-"""Catalogs of a server: which statements are over them, and the rooms in which these run."""
+"""Catalogs of a server: statements over them, and rooms for these."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CatalogReader:
         return None if query is None else CatalogStatement(self, text, query)
 
     def written(self, statement: CatalogStatement, values: Sequence[object]) -> str:
-        """Respell a statement, with its values, for the room."""
+        """Write a statement, with its values, for the room."""
         return _written(statement.query, _Values(tuple(values)), self._speaker)
 
     @property

@@ -14,8 +14,8 @@ MACROS: Final = sql("""
 CREATE VIEW pg.fn_classes AS SELECT oid AS fn_oid, relname AS fn_name, relnamespace AS fn_space
     FROM pg.pg_class;
 CREATE VIEW pg.fn_spaces AS SELECT oid AS fn_number, nspname AS fn_schema FROM pg.pg_namespace;
-CREATE VIEW pg.fn_types AS SELECT f.oid AS fn_oid, f.written AS fn_written, t.typname AS fn_type
-    FROM pg.formats f JOIN pg.pg_type t ON t.oid = f.oid;
+CREATE VIEW pg.fn_types AS SELECT f.oid AS fn_oid, f.written AS fn_written, t.typname AS fn_type,
+    t.typarray AS fn_array FROM pg.formats f JOIN pg.pg_type t ON t.oid = f.oid;
 CREATE VIEW pg.fn_texts AS SELECT objoid AS fn_oid, objsubid AS fn_place, description AS fn_text
     FROM pg.pg_description;
 CREATE VIEW pg.fn_settings AS SELECT name AS fn_name, setting AS fn_setting FROM pg.pg_settings;
@@ -44,8 +44,9 @@ CREATE MACRO fn_format_type(o, m) AS (
         ELSE fn_written
     END FROM pg.fn_types WHERE fn_oid = o);
 CREATE MACRO fn_to_regtype(t) AS (
-    SELECT min(fn_oid) FROM pg.fn_types
-    WHERE trim(replace(lower(t), 'pg_catalog.', ''), ' "') IN (lower(fn_written), fn_type));
+    SELECT min(CASE WHEN ends_with(t, '[]') THEN fn_array ELSE fn_oid END) FROM pg.fn_types
+    WHERE trim(replace(replace(lower(t), 'pg_catalog.', ''), '[]', ''), ' "')
+    IN (lower(fn_written), fn_type));
 CREATE MACRO fn_to_regclass(t) AS (
     SELECT min(fn_oid) FROM pg.fn_classes JOIN pg.fn_spaces ON fn_number = fn_space
     WHERE CASE WHEN contains(t, '.')

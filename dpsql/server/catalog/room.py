@@ -1,4 +1,4 @@
-"""A room for the catalogs: a database in memory that holds nothing but what all its users may know.
+"""A room for the catalogs: a database in memory without a row of the data.
 
 What tools ask of it is arbitrary SQL. So it is locked as the rooms of tails are, has little memory
 and little time, and takes queries alone.
@@ -29,9 +29,9 @@ from dpsql.server.catalog.rows import catalog_rows
 from dpsql.server.catalog.structure import PG_CATALOG, CatalogColumn, CatalogRow, Structure
 from dpsql.syntax.catalog_spelling import INFORMATION_ROOM, PG_ROOM
 
-MEMORY: Final = "256MB"
-SECONDS: Final = 5.0
-MOST_ROWS: Final = 100_000
+CATALOG_MEMORY: Final = "256MB"
+CATALOG_SECONDS: Final = 5.0
+MOST_CATALOG_ROWS: Final = 100_000
 _EMPTY: Final = {"BOOLEAN": False, "VARCHAR": ""}
 _NUMBERS: Final = frozenset({"BIGINT", "INTEGER", "SMALLINT", "FLOAT", "DOUBLE"})
 _OPTIONAL: Final = frozenset(
@@ -61,7 +61,7 @@ class CatalogRoom:
     """The catalogs of one view of a policy. Safe for threads."""
 
     def __init__(self, structure: Structure, policy: Policy, schema: Schema) -> None:
-        self._database = isolated(memory=MEMORY)
+        self._database = isolated(memory=CATALOG_MEMORY)
         self._lock = threading.Lock()
         self._fill(structure, policy, schema)
 
@@ -113,7 +113,7 @@ class CatalogRoom:
             cursor = self._database.cursor()
         failed = False
         try:
-            with Deadline(SECONDS, cursor.interrupt) as limit:
+            with Deadline(CATALOG_SECONDS, cursor.interrupt) as limit:
                 return work(cursor)
         except (duckdb.Error, MemoryError):
             failed = True
@@ -144,8 +144,8 @@ def _described(cursor: duckdb.DuckDBPyConnection, statement: Sql) -> CatalogAnsw
 
 def _answered(cursor: duckdb.DuckDBPyConnection, statement: Sql) -> CatalogAnswer:
     bound = relation(cursor, statement)
-    rows = execute(cursor, statement).fetchmany(MOST_ROWS + 1)
-    if len(rows) > MOST_ROWS:
+    rows = execute(cursor, statement).fetchmany(MOST_CATALOG_ROWS + 1)
+    if len(rows) > MOST_CATALOG_ROWS:
         raise catalog_refused()
     return CatalogAnswer(tuple(bound.columns), tuple(map(_told, bound.types)), tuple(rows))
 

@@ -17,11 +17,11 @@ from dpsql.server.catalog.structure import INFORMATION_SCHEMA, PG_CATALOG, Struc
 from dpsql.server.wire.probes import SHOWN_SETTINGS
 from dpsql.server.wire.values import wire_type
 
-OWNER: Final = "owner"
+CATALOG_OWNER: Final = "owner"
 OWNER_OID, USER_OID = 10, 16_384
 USER_NAME: Final = ""
 """Stands for the name of whoever asks: rooms are the same for many users."""
-PUBLIC_SCHEMA: Final = "public"
+PUBLIC_OF_CATALOGS: Final = "public"
 _FIRST_OID: Final = 20_000
 _OIDS: Final = 2**31 - 1 - _FIRST_OID
 _PG_CLASS, _PG_NAMESPACE = 1259, 2615
@@ -43,11 +43,11 @@ _NAMES: Final = {
 }
 """The names that the standard has for types, where PostgreSQL's own are others."""
 
-Fields = Mapping[str, object]
+CatalogFields = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class ListedTable:
+class CatalogTable:
     """A table of the policy, as the catalogs list it."""
 
     oid: int
@@ -77,7 +77,7 @@ def oids_of(names: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def listed_tables(policy: Policy, schema: Schema) -> tuple[ListedTable, ...]:
+def listed_tables(policy: Policy, schema: Schema) -> tuple[CatalogTable, ...]:
     """List the tables of a policy with their OIDs."""
     schemas = {
         fold(each.name.schema): each.name.schema
@@ -89,24 +89,24 @@ def listed_tables(policy: Policy, schema: Schema) -> tuple[ListedTable, ...]:
     for key, table in policy.tables.items():
         if key not in schema:
             continue
-        name = PUBLIC_SCHEMA if table.name.in_main else schemas[fold(table.name.schema)]
+        name = PUBLIC_OF_CATALOGS if table.name.in_main else schemas[fold(table.name.schema)]
         number = _PUBLIC_OID if table.name.in_main else numbers[f"schema {fold(name)}"]
         oid = numbers[f"table {key}"]
-        found.append(ListedTable(oid, name, number, schema[key].name.table, table, schema[key]))
+        found.append(CatalogTable(oid, name, number, schema[key].name.table, table, schema[key]))
     return tuple(found)
 
 
 def catalog_rows(
     structure: Structure, policy: Policy, schema: Schema
-) -> dict[tuple[str, str], list[Fields]]:
+) -> dict[tuple[str, str], list[CatalogFields]]:
     """Return the rows of each relation that has any, as the values of some of its columns."""
     tables = listed_tables(policy, schema)
-    schemas = {PUBLIC_SCHEMA: _PUBLIC_OID} | {t.schema: t.schema_oid for t in tables}
-    of_catalog: dict[str, list[Fields]] = {
+    schemas = {PUBLIC_OF_CATALOGS: _PUBLIC_OID} | {t.schema: t.schema_oid for t in tables}
+    of_catalog: dict[str, list[CatalogFields]] = {
         "pg_namespace": [
             {"oid": oid, "nspname": name, "nspowner": OWNER_OID}
             for name, oid in schemas.items()
-            if name != PUBLIC_SCHEMA
+            if name != PUBLIC_OF_CATALOGS
         ],
         "pg_class": [*map(_class_row, tables), *_system_classes(structure)],
         "pg_attribute": [*_attributes(tables), *_system_attributes(structure)],
@@ -117,16 +117,17 @@ def catalog_rows(
         "pg_settings": [*_settings()],
         "pg_database": [_database(policy)],
         "pg_tables": [
-            {"schemaname": t.schema, "tablename": t.name, "tableowner": OWNER} for t in tables
+            {"schemaname": t.schema, "tablename": t.name, "tableowner": CATALOG_OWNER}
+            for t in tables
         ],
         "pg_stat_user_tables": [
             {"relid": t.oid, "schemaname": t.schema, "relname": t.name} for t in tables
         ],
     }
-    of_standard: dict[str, list[Fields]] = {
+    of_standard: dict[str, list[CatalogFields]] = {
         "information_schema_catalog_name": [{"catalog_name": policy.dataset}],
         "schemata": [
-            {"catalog_name": policy.dataset, "schema_name": name, "schema_owner": OWNER}
+            {"catalog_name": policy.dataset, "schema_name": name, "schema_owner": CATALOG_OWNER}
             for name in (*schemas, PG_CATALOG, INFORMATION_SCHEMA)
         ],
         "tables": [*_standard_tables(policy.dataset, tables)],
@@ -139,7 +140,7 @@ def catalog_rows(
     return found | {(INFORMATION_SCHEMA, name): rows for name, rows in of_standard.items()}
 
 
-def _class_row(table: ListedTable) -> Fields:
+def _class_row(table: CatalogTable) -> CatalogFields:
     return {
         "oid": table.oid,
         "relname": table.name,
@@ -156,7 +157,7 @@ def _class_row(table: ListedTable) -> Fields:
     }
 
 
-def _system_classes(structure: Structure) -> Iterator[Fields]:
+def _system_classes(structure: Structure) -> Iterator[CatalogFields]:
     spaces = {row[1]: row[0] for row in structure.rows["pg_namespace"]}
     for each in structure.system:
         yield {
@@ -174,7 +175,7 @@ def _system_classes(structure: Structure) -> Iterator[Fields]:
         }
 
 
-def _attributes(tables: Iterable[ListedTable]) -> Iterator[Fields]:
+def _attributes(tables: Iterable[CatalogTable]) -> Iterator[CatalogFields]:
     for table in tables:
         for place, column in enumerate(table.table.columns, 1):
             type_ = wire_type(str(column.type))
@@ -193,7 +194,7 @@ def _modifier(column: Column) -> int:
 
 def _attribute(
     relation: int, place: int, name: str, type_: int, size: int, modifier: int = -1
-) -> Fields:
+) -> CatalogFields:
     return {
         "attrelid": relation,
         "attname": name,
@@ -201,6 +202,7 @@ def _attribute(
         "attlen": size,
         "attnum": place,
         "attcacheoff": -1,
+        "attstattarget": -1,
         "atttypmod": modifier,
         "attbyval": size > 0,
         "attalign": "i",
@@ -210,7 +212,7 @@ def _attribute(
     }
 
 
-def _system_attributes(structure: Structure) -> Iterator[Fields]:
+def _system_attributes(structure: Structure) -> Iterator[CatalogFields]:
     types = {row[1]: (row[0], row[4]) for row in structure.rows["pg_type"]}
     for each in structure.system:
         for place, column in enumerate(structure.relations[each.schema, each.name], 1):
@@ -223,11 +225,11 @@ def _system_attributes(structure: Structure) -> Iterator[Fields]:
 # -- descriptions -------------------------------------------------------------------------------
 
 
-def _descriptions(policy: Policy, tables: Iterable[ListedTable]) -> Iterator[Fields]:
+def _descriptions(policy: Policy, tables: Iterable[CatalogTable]) -> Iterator[CatalogFields]:
     for table in tables:
-        told = {0: table_words(policy, table.policy)}
+        told = {0: described_table(policy, table.policy)}
         for place, column in enumerate(table.table.columns, 1):
-            told[place] = column_words(policy, table.policy, column)
+            told[place] = described_column(policy, table.policy, column)
         for place, text in told.items():
             if text:
                 yield {
@@ -238,7 +240,7 @@ def _descriptions(policy: Policy, tables: Iterable[ListedTable]) -> Iterator[Fie
                 }
 
 
-def table_words(policy: Policy, table: TablePolicy) -> str:
+def described_table(policy: Policy, table: TablePolicy) -> str:
     """Say what a table protects."""
     if table.public:
         return "public"
@@ -248,8 +250,8 @@ def table_words(policy: Policy, table: TablePolicy) -> str:
     return f"private: protects each {unit.name}{rows}"
 
 
-def column_words(policy: Policy, table: TablePolicy, column: Column) -> str:
-    """Say what the policy declares about a column; nothing if that is nothing."""
+def described_column(policy: Policy, table: TablePolicy, column: Column) -> str:
+    """Say what the policy declares about a column, if anything."""
     found = []
     unit = table.privacy_unit
     if unit is not None and fold(unit.column) == fold(column.name):
@@ -278,18 +280,18 @@ def _declared(declared: ColumnPolicy, unit: str | None) -> Iterator[str]:
 # -- the server itself --------------------------------------------------------------------------
 
 
-def _roles() -> Iterator[Fields]:
-    for name, oid in ((OWNER, OWNER_OID), (USER_NAME, USER_OID)):
+def _roles() -> Iterator[CatalogFields]:
+    for name, oid in ((CATALOG_OWNER, OWNER_OID), (USER_NAME, USER_OID)):
         yield {
             "oid": oid,
             "rolname": name,
             "rolinherit": True,
-            "rolcanlogin": name != OWNER,
+            "rolcanlogin": name != CATALOG_OWNER,
             "rolconnlimit": -1,
         }
 
 
-def _settings() -> Iterator[Fields]:
+def _settings() -> Iterator[CatalogFields]:
     for name, value in SHOWN_SETTINGS.items():
         if " " not in name:
             yield {
@@ -304,7 +306,7 @@ def _settings() -> Iterator[Fields]:
             }
 
 
-def _database(policy: Policy) -> Fields:
+def _database(policy: Policy) -> CatalogFields:
     return {
         "oid": oids_of([f"database {policy.dataset}"])[f"database {policy.dataset}"],
         "datname": policy.dataset,
@@ -322,7 +324,7 @@ def _database(policy: Policy) -> Fields:
 # -- information_schema -------------------------------------------------------------------------
 
 
-def _standard_tables(dataset: str, tables: Iterable[ListedTable]) -> Iterator[Fields]:
+def _standard_tables(dataset: str, tables: Iterable[CatalogTable]) -> Iterator[CatalogFields]:
     for table in tables:
         yield {
             "table_catalog": dataset,
@@ -334,7 +336,7 @@ def _standard_tables(dataset: str, tables: Iterable[ListedTable]) -> Iterator[Fi
         }
 
 
-def _standard_columns(dataset: str, tables: Iterable[ListedTable]) -> Iterator[Fields]:
+def _standard_columns(dataset: str, tables: Iterable[CatalogTable]) -> Iterator[CatalogFields]:
     for table in tables:
         for place, column in enumerate(table.table.columns, 1):
             type_ = wire_type(str(column.type))
@@ -360,10 +362,10 @@ def _standard_columns(dataset: str, tables: Iterable[ListedTable]) -> Iterator[F
             }
 
 
-def _grants(dataset: str, tables: Iterable[ListedTable]) -> Iterator[Fields]:
+def _grants(dataset: str, tables: Iterable[CatalogTable]) -> Iterator[CatalogFields]:
     for table in tables:
         yield {
-            "grantor": OWNER,
+            "grantor": CATALOG_OWNER,
             "grantee": USER_NAME,
             "table_catalog": dataset,
             "table_schema": table.schema,

@@ -36,10 +36,10 @@ from dpsql.server.wire.messages import (
     WireColumn,
 )
 from dpsql.server.wire.portals import (
-    AnswerRows,
     Portal,
     PortalRows,
     PreparedText,
+    SentRows,
     copied,
     copy_format,
     wire_columns,
@@ -95,10 +95,10 @@ class CatalogAnswerer(Protocol):
     def parameters(self) -> int:
         """How many parameters it has."""
 
-    def describe(self, values: Sequence[object]) -> AnswerRows:
+    def describe(self, values: Sequence[object]) -> SentRows:
         """Describe its columns, without rows."""
 
-    def answer(self, values: Sequence[object]) -> AnswerRows:
+    def answer(self, values: Sequence[object]) -> SentRows:
         """Answer it with values for its parameters."""
 
 
@@ -402,9 +402,7 @@ class Conversation:
         result = await self._result(text, values, before=before)
         return await self._work(lambda: PortalRows(result, formats))
 
-    async def _result(
-        self, text: str, values: tuple[object, ...], *, before: str = ""
-    ) -> AnswerRows:
+    async def _result(self, text: str, values: tuple[object, ...], *, before: str = "") -> SentRows:
         """Have a statement answered, and tell its price and what limits its meaning."""
         catalog = await self._of_catalogs(text)
         if catalog is not None:

@@ -49,7 +49,7 @@ class Portal:
     answer: PortalRows | None = None
 
 
-class AnswerRows(Protocol):
+class SentRows(Protocol):
     """An answer as it is sent: columns, their types in DuckDB's words, and rows."""
 
     @property
@@ -69,7 +69,7 @@ class AnswerRows(Protocol):
 class PortalRows:
     """The rows of an answer, encoded as they are fetched."""
 
-    def __init__(self, result: AnswerRows, formats: Sequence[int]) -> None:
+    def __init__(self, result: SentRows, formats: Sequence[int]) -> None:
         self.fields = wire_columns(result.columns, result.types)
         self.count = len(result)
         self._rows = result.fetchall()
@@ -115,7 +115,7 @@ def wire_columns(names: Sequence[str], types: Sequence[str]) -> tuple[WireColumn
     return tuple(field_of(name, type_) for name, type_ in zip(names, types, strict=True))
 
 
-def copied(result: AnswerRows, asked: Copy) -> Iterator[bytes]:
+def copied(result: SentRows, asked: Copy) -> Iterator[bytes]:
     """Write an answer as COPY sends it, without the message before it."""
     types = [wire_type(type_) for type_ in result.types]
     if asked.format == "binary":
@@ -163,7 +163,7 @@ def _escaped(text: str, delimiter: str) -> str:
     return "".join(_ESCAPES.get(c, "\\" + c if c == delimiter else c) for c in text)
 
 
-def _copied_binary(result: AnswerRows, types: Sequence[object]) -> Iterator[bytes]:
+def _copied_binary(result: SentRows, types: Sequence[object]) -> Iterator[bytes]:
     """Write the header with the first row, as PostgreSQL does and clients expect."""
     columns = [
         encoded_column(values, wire_type(type_), BINARY_FORMAT)
