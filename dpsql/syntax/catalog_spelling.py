@@ -26,10 +26,16 @@ PG_ROOM, INFORMATION_ROOM = "pg", "info"
 """The schemas of a room that stand for PostgreSQL's."""
 _SCHEMAS: Final = {"pg_catalog": PG_ROOM, "information_schema": INFORMATION_ROOM}
 _LONGEST: Final = 100_000
+_MOST_TOKENS: Final = 12_000
+_DEEPEST: Final = 60
+_MOST_OF_A_SIGN: Final = 250
+_MOST_PARAMETERS: Final = 1_000
+"""Limits of what is parsed: tools stay far below all of them."""
 _POSTGRES: Final = Postgres()
 _DUCKDB: Final = DuckDB()
 _MAYBE: Final = re.compile(
-    r"\b(?:pg_|_pg_|information_schema|current_|session_user|set_config|version|reg|to_reg|has_"
+    r"\b(?:pg_|_pg_|information_schema|current_|session_user|set_config|version|to_reg|has_"
+    r"|reg(?:class|type|proc|oper|namespace|role|config|dict|coll)"
     r"|format_type|obj_description|col_description|quote_ident|parse_ident|getdatabase)",
     re.IGNORECASE,
 )
@@ -127,24 +133,27 @@ class CatalogSpeaker:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CatalogQuery:
-    """A query over catalogs alone, as it was parsed; ``parameters`` counts its ``$1``, ``$2``, …
+    """A query over catalogs alone, as it was parsed. Equal to itself alone.
 
-    Equal to itself alone.
+    ``parameters`` has the type that each of ``$1``, ``$2``, … is cast to, empty if to none.
     """
 
     tree: exp.Query = field(repr=False)
-    parameters: int
+    parameters: tuple[str, ...]
     names: CatalogNames = field(repr=False)
 
-    def spelled(self, values: Sequence[object], speaker: CatalogSpeaker) -> str:
-        """Write the query for a room, with its values as literals.
+    def spelled(self, values: Sequence[object] | None, speaker: CatalogSpeaker) -> str:
+        """Write the query for a room, with its values as literals; None if they are not known.
 
         Raises ``NotSupportedError`` for what no room can answer.
         """
         tree = self.tree.copy()
         for node in list(tree.find_all(exp.Parameter)):
             place = int(node.name) - 1
-            node.replace(_literal(values[place] if place < len(values) else None))
+            if values is None:
+                node.replace(_any_value(node))
+            else:
+                node.replace(_literal(values[place] if place < len(values) else None))
         writer = _Writer(self.names, speaker)
         failed = False
         try:
@@ -178,7 +187,7 @@ def shape_of(text: str) -> str:
         tokens = _POSTGRES.tokenize(text)
     except SqlglotError:
         return ""
-    values = (TokenType.STRING, TokenType.NUMBER)
+    values = (*_TEXTS, TokenType.NUMBER)
     written = ("?" if t.token_type in values else text[t.start : t.end + 1] for t in tokens)
     return " ".join(written)
 
@@ -200,8 +209,9 @@ def catalog_query(text: str, names: CatalogNames) -> CatalogQuery | None:
     if not any(w in names.relations or w in names.functions or w in _TOLD for w in words):
         return None
     tree = None
-    with suppress(SqlglotError, RecursionError, ValueError):
-        (tree,) = _POSTGRES.parse(_without_lists_of_reg(text, tokens))
+    if not _is_too_large(tokens):
+        with suppress(SqlglotError, RecursionError, ValueError):
+            (tree,) = _POSTGRES.parse(_without_lists_of_reg(text, tokens))
     if not isinstance(tree, exp.Query):
         named = any(w in _SCHEMAS and n == "." for w, n in pairwise(words))
         if named:
@@ -214,8 +224,33 @@ _BEGINNINGS: Final = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, Token
 _TOLD: Final = {*_SCHEMAS, *_REG, "current_user", "session_user", "current_catalog", "user"}
 
 
+def _is_too_large(tokens: Sequence[Token]) -> bool:
+    """Tell whether a query would take long to be parsed, or a deep stack."""
+    depth = deepest = 0
+    for token in tokens:
+        word = _word(token).upper()
+        depth += (word in _OPENING) - (word in _CLOSING)
+        deepest = max(deepest, depth)
+    signs = sum(token.text in _CHAINED for token in tokens)
+    return deepest > _DEEPEST or len(tokens) > _MOST_TOKENS or signs > _MOST_OF_A_SIGN
+
+
+_OPENING: Final = frozenset({"(", "[", "CASE"})
+_CLOSING: Final = frozenset({")", "]", "END"})
+_CHAINED: Final = frozenset({"[", "::", "+", "-", "||", "NOT", "not"})
+"""Signs of which each makes the tree deeper by one."""
+
+
+_TEXTS: Final = (
+    *(TokenType.STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING, TokenType.RAW_STRING),
+    *(TokenType.BIT_STRING, TokenType.HEX_STRING, TokenType.NATIONAL_STRING),
+    *(TokenType.UNICODE_STRING, TokenType.NATIONAL_RAW_STRING),
+)
+"""All ways in which a text is written."""
+
+
 def _word(token: Token) -> str:
-    return "" if token.token_type == TokenType.STRING else fold(token.text)
+    return "" if token.token_type in _TEXTS else fold(token.text)
 
 
 _IN_LISTS: Final = {"oid": "bigint", "name": "text", "char": "text"}
@@ -260,10 +295,14 @@ def _decided(tree: exp.Query, names: CatalogNames) -> CatalogQuery | None:
         return None
     if tree.find(*_FORBIDDEN):
         raise not_answered("it is more than a query")
-    numbers = [int(n.name) if n.name.isdecimal() else 0 for n in tree.find_all(exp.Parameter)]
-    if 0 in numbers:
-        raise not_answered("it has parameters that are not numbered")
-    return CatalogQuery(tree, max(numbers, default=0), names)
+    kinds: dict[int, str] = {}
+    for node in tree.find_all(exp.Parameter):
+        number = int(node.name) if node.name.isdecimal() and len(node.name) < 5 else 0
+        if not 0 < number <= _MOST_PARAMETERS:
+            raise not_answered("it has parameters that are not numbered")
+        kinds[number] = kinds.get(number) or _kind_of_parameter(node)
+    found = tuple(kinds.get(place, "") for place in range(1, max(kinds, default=0) + 1))
+    return CatalogQuery(tree, found, names)
 
 
 def _is_of_catalogs(node: exp.Expr, names: CatalogNames) -> bool:
@@ -303,6 +342,29 @@ def _literal(value: object) -> exp.Expr:
     if isinstance(value, list | tuple):
         return exp.Array(expressions=[_literal(each) for each in value])
     return exp.Literal.string(str(value))
+
+
+def _any_value(node: exp.Parameter) -> exp.Expr:
+    """Return a value that can stand for a parameter while a query is planned."""
+    kind = _kind_of_parameter(node)
+    if kind == _LIST or kind.endswith("[]"):
+        return _text("{}")
+    return _text("") if kind in ("text", "varchar", "name") else exp.Null()
+
+
+def _kind_of_parameter(node: exp.Expr) -> str:
+    """Return the type that a parameter is cast to; that of texts in a list where it is one."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    if isinstance(parent, exp.Cast):
+        return _kind_of(parent.to)
+    if isinstance(parent, exp.Any) or (isinstance(parent, exp.Anonymous) and parent.name == "all"):
+        return _LIST
+    return ""
+
+
+_LIST: Final = "text[]"
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
@@ -617,7 +679,7 @@ def _name_of(node: exp.Expr) -> str:
             return _kind_of(node.to).removesuffix("[]") if inner == _NAMELESS else inner
         case exp.Column():
             return fold(node.name)
-        case exp.Collate() | exp.Paren():
+        case exp.Collate() | exp.Paren() | exp.Window() | exp.Filter() | exp.WithinGroup():
             return _name_of(node.this)
         case exp.Dot():
             last = node.expression

@@ -13,11 +13,11 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
+from helpers.serving import PASSWORD, Serving, filled, started
 from psycopg.types import TypeInfo
 from psycopg.types.composite import CompositeInfo
 from psycopg.types.enum import EnumInfo
 from psycopg.types.range import RangeInfo
-from server.test_serving import PASSWORD, Serving, filled, started
 
 
 @pytest.fixture(scope="module")

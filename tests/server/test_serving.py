@@ -5,100 +5,24 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import psycopg
 import pytest
 from helpers.certificates import made
+from helpers.serving import PASSWORD, Serving, filled, started
 
 from dpsql.server.audit import verify_audit
-from dpsql.server.people.records import Role
 from dpsql.server.people.users import Users
-
-PASSWORD = "correct horse battery"
-POLICY = """
-version: 1
-dataset: clinic
-defaults: {epsilon: 1.0, delta: 1e-9}
-accounts: {ana: {epsilon: 1000, delta: 1e-3}, bob: {epsilon: 1, delta: 1e-6}}
-tables:
-  visits:
-    privacy_unit: {name: patient, column: patient_id}
-    columns:
-      cost: {lower: 0, upper: 100}
-      ward: {domain: [a, b]}
-  wards: {public: true}
-"""
-
-
-@dataclass
-class Serving:
-    """A server's process, its port, and where its log goes."""
-
-    process: subprocess.Popen[str]
-    port: int
-    directory: Path
-    log: Path
-
-    def address(self, user: str = "ana", password: str = PASSWORD, **more: str) -> str:
-        given = {"host": "127.0.0.1", "port": str(self.port), "dbname": "clinic", "user": user}
-        given |= {"password": password, "sslmode": "disable", "gssencmode": "disable"} | more
-        return psycopg.conninfo.make_conninfo("", **given)
-
-    def connect(self, *given: str, autocommit: bool = True, **more: Any) -> psycopg.Connection[Any]:
-        return psycopg.connect(self.address(*given, **more), autocommit=autocommit)
-
-
-def filled(directory: Path) -> None:
-    """A database, its policy, and users: ana, who also has bob's account, and olga, an owner."""
-    with duckdb.connect(str(directory / "clinic.duckdb")) as owner:
-        owner.execute(
-            "CREATE TABLE visits AS SELECT range AS patient_id, 10.0 AS cost, "
-            "CASE WHEN range % 2 = 0 THEN 'a' ELSE 'b' END AS ward, "
-            "DATE '2026-01-01' + (range % 9)::INTEGER AS day FROM range(2000)"
-        )
-        owner.execute("CREATE TABLE wards AS SELECT 'a' AS ward, 3 AS beds, NULL::TEXT AS note")
-    (directory / "policies.yaml").write_text(POLICY, encoding="utf-8")
-    with Users.create(directory / "users.db", iterations=4096) as users:
-        users.add("ana", PASSWORD, [Role.ANALYST], ["ana", "bob"])
-        users.add("olga", PASSWORD, [Role.OWNER], [])
-
-
-def started(directory: Path, *more: str) -> Serving:
-    """Start a server on a port of its own."""
-    log = directory / f"log-{secrets.token_hex(3)}"
-    command = [sys.executable, "-m", "dpsql", "serve", "-d", "clinic.duckdb", *more]
-    with log.open("w") as written:
-        process = subprocess.Popen(
-            [*command, "--users", "users.db", "--listen", "127.0.0.1:0"],
-            cwd=directory,
-            stdout=written,
-            stderr=written,
-            text=True,
-        )
-    for _ in range(600):
-        found = re.search(r"served on 127\.0\.0\.1:(\d+)", log.read_text())
-        if found:
-            return Serving(process, int(found[1]), directory, log)
-        if process.poll() is not None:
-            break
-        try:
-            process.wait(0.1)
-        except subprocess.TimeoutExpired:
-            continue
-    raise AssertionError(log.read_text())
 
 
 @pytest.fixture(scope="module")

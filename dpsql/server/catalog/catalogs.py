@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from dpsql import __version__
@@ -16,6 +16,7 @@ from dpsql.server.catalog.room import CatalogAnswer, CatalogRoom
 from dpsql.server.catalog.structure import structure
 from dpsql.server.wire.errors import LOG
 from dpsql.server.wire.probes import SERVER_VERSION
+from dpsql.server.wire.values import ARRAY_PARAMETERS, ARRAYS, PARAMETER_TYPES
 from dpsql.service.session import Dataset
 from dpsql.syntax.catalog_spelling import (
     CatalogNames,
@@ -87,9 +88,9 @@ class CatalogReader:
             raise
         return None if query is None else CatalogStatement(self, text, query)
 
-    def written(self, statement: CatalogStatement, values: Sequence[object]) -> str:
+    def written(self, statement: CatalogStatement, values: Sequence[object] | None) -> str:
         """Write a statement, with its values, for the room."""
-        return _written(statement.query, _Values(tuple(values)), self._speaker)
+        return _written(statement.query, _Values(values), self._speaker)
 
     @property
     def room(self) -> CatalogRoom:
@@ -106,12 +107,15 @@ class CatalogStatement:
     query: CatalogQuery
 
     @property
-    def parameters(self) -> int:
-        """How many parameters it has."""
-        return self.query.parameters
+    def parameters(self) -> tuple[int, ...]:
+        """The OIDs of the types of its parameters, 0 where nothing tells."""
+        return tuple(map(_oid_of, self.query.parameters))
 
-    def describe(self, values: Sequence[object]) -> CatalogAnswer:
-        """Describe the columns of its answer, without rows: it is planned, and does not run."""
+    def describe(self, values: Sequence[object] | None) -> CatalogAnswer:
+        """Describe the columns of its answer, without rows: it is planned, and does not run.
+
+        ``values`` are None if they are not known yet.
+        """
         try:
             return self.reader.room.describe(self.reader.written(self, values))
         except Error:
@@ -130,9 +134,9 @@ class CatalogStatement:
 class _Values:
     """Values of parameters, equal to others only where their types are equal as well."""
 
-    def __init__(self, values: tuple[object, ...]) -> None:
+    def __init__(self, values: Sequence[object] | None) -> None:
         self.values = values
-        self._key = repr(values)
+        self._key = None if values is None else repr(tuple(values))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Values) and self._key == other._key
@@ -149,6 +153,24 @@ def _read(text: str, names: CatalogNames) -> CatalogQuery | None:
 @lru_cache(_KEPT)
 def _written(query: CatalogQuery, values: _Values, speaker: CatalogSpeaker) -> str:
     return query.spelled(values.values, speaker)
+
+
+def _oid_of(kind: str) -> int:
+    """Return the OID of a type by any of its names; 0 for none."""
+    name = _ALIASES.get(kind.removesuffix("[]"), kind.removesuffix("[]"))
+    base = _oids().get(name, 0)
+    found = ARRAYS.get(base, 0) if kind.endswith("[]") else base
+    return found if found in PARAMETER_TYPES or found in ARRAY_PARAMETERS else 0
+
+
+_ALIASES: Final = {"int": "int4", "decimal": "numeric", "double": "float8"}
+
+
+@cache
+def _oids() -> dict[str, int]:
+    rows = structure().rows
+    found = {str(row[1]): row[0] for row in (*rows["formats"], *rows["pg_type"])}
+    return {name: oid for name, oid in found.items() if isinstance(oid, int)}
 
 
 def _log(text: str) -> None:

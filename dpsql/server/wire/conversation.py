@@ -92,11 +92,11 @@ class CatalogAnswerer(Protocol):
     """A statement over catalogs, which is answered beside the session."""
 
     @property
-    def parameters(self) -> int:
-        """How many parameters it has."""
+    def parameters(self) -> tuple[int, ...]:
+        """The OIDs of the types of its parameters, 0 where nothing tells."""
 
-    def describe(self, values: Sequence[object]) -> SentRows:
-        """Describe its columns, without rows."""
+    def describe(self, values: Sequence[object] | None) -> SentRows:
+        """Describe its columns, without rows; ``values`` are None if they are not known."""
 
     def answer(self, values: Sequence[object]) -> SentRows:
         """Answer it with values for its parameters."""
@@ -255,8 +255,9 @@ class Conversation:
             await self._write(messages.parameter_description(()) + _described(probe))
             return
         self._refuse_failed(None)
-        number, described = await self._planned(prepared.text, None)
-        types = [type_ or 25 for type_ in (*prepared.types, *[25] * number)[:number]]
+        known, described = await self._planned(prepared.text, None)
+        given = (*prepared.types, *[0] * len(known))[: len(known)]
+        types = [one or other or 25 for one, other in zip(given, known, strict=True)]
         columns = messages.NO_DATA
         if described:
             columns = messages.row_description(described, formats_of((), len(described)))
@@ -288,16 +289,15 @@ class Conversation:
 
     async def _planned(
         self, text: str, values: tuple[object, ...] | None
-    ) -> tuple[int, tuple[WireColumn, ...]]:
-        """Plan a statement: how many parameters it has, and the columns of its answer."""
+    ) -> tuple[tuple[int, ...], tuple[WireColumn, ...]]:
+        """Plan a statement: the types of its parameters, and the columns of its answer."""
         catalog = await self._of_catalogs(text)
         if catalog is not None:
-            given = (None,) * catalog.parameters if values is None else values
-            rows = await self._work(partial(catalog.describe, given))
+            rows = await self._work(partial(catalog.describe, values))
             return catalog.parameters, wire_columns(rows.columns, rows.types)
         found = await self._work(partial(self._session.describe, text, values))
         names, types = [c.name for c in found.columns], [c.type for c in found.columns]
-        return len(found.parameters), wire_columns(names, types)
+        return (0,) * len(found.parameters), wire_columns(names, types)
 
     async def _of_catalogs(self, text: str) -> CatalogAnswerer | None:
         """Read a statement over catalogs; None for all others."""
