@@ -353,7 +353,7 @@ def _any_value(node: exp.Parameter) -> exp.Expr:
 
 
 def _kind_of_parameter(node: exp.Expr) -> str:
-    """Return the type that a parameter is cast to; that of texts in a list where it is one."""
+    """Return the type of the cast around a parameter; of a bare list that of texts."""
     parent = node.parent
     while isinstance(parent, exp.Paren):
         parent = parent.parent

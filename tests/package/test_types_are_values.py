@@ -42,8 +42,6 @@ TEXT: Final = {
     "service/answering.py": SHOWN,
     "server/catalog/room.py": SHOWN,
     "server/catalog/structure.py": "types of PostgreSQL, as its catalogs name them",
-    "server/wire/portals.py": SHOWN,
-    "server/wire/values.py": SHOWN,
 }
 """The modules with text of types, and what it is."""
 

@@ -39,6 +39,10 @@ VALUES = [
     ("TIMESTAMP WITH TIME ZONE", "timestamptz", ["'2026-11-29 12:13:14+00'"]),
     ("TIME", "time", ["'23:59:59.999999'", "'00:00:00'"]),
     ("UUID", "uuid", ["'12345678-1234-5678-1234-567812345678'"]),
+    ("VARCHAR[]", "text[]", [r"""'{a,"b c",NULL,"NULL","","q\"\\x","{,}"}'""", "'{}'"]),
+    ("INTEGER[]", "int4[]", ["'{1,NULL,-3}'", "'{}'"]),
+    ("BOOLEAN[]", "bool[]", ["'{t,f}'"]),
+    ("DOUBLE[]", "float8[]", ["'{0.5,NaN,Infinity}'"]),
     ("INTERVAL", "interval", ["'3 days 04:05:06'", "'00:00:01'", "'1 day'", "'2 days'"]),
 ]
 
@@ -106,6 +110,11 @@ def test_a_parameter_comes_back_as_it_was(
         (b"2026-13-01", 1082, TEXT_FORMAT, "22P02"),
         (b"\x7f" * 8, 1114, BINARY_FORMAT, "22P02"),
         (b"x", 600, TEXT_FORMAT, "0A000"),
+        (b"1,2", 1007, TEXT_FORMAT, "22P02"),
+        (b"{1,x}", 1007, TEXT_FORMAT, "22P02"),
+        (b"\0\0\0\1", 1007, BINARY_FORMAT, "22P02"),
+        (b"\0\0\0\1\0\0\0\0\0\0\0\x17\x7f\xff\xff\xff", 1007, BINARY_FORMAT, "22P02"),
+        (b"\0\0\0\2\0\0\0\0\0\0\0\x17" + bytes(20), 1007, BINARY_FORMAT, "22P02"),
     ],
 )
 def test_what_is_no_value_of_its_type_is_refused_without_it(
