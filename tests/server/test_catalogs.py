@@ -254,6 +254,14 @@ def test_a_query_is_all_that_catalogs_take(asked: str, server: Serving) -> None:
         assert con.execute("SELECT 1 FROM pg_class LIMIT 1").fetchone() == (1,)
 
 
+def test_what_is_not_answered_is_logged_without_its_values(server: Serving) -> None:
+    with server.connect() as con, pytest.raises(psycopg.errors.FeatureNotSupported):
+        con.execute("SELECT nonsense FROM pg_class WHERE relname = 'Jane' AND oid = 4711")
+    log = server.log.read_text()
+    assert "SELECT nonsense FROM pg_class WHERE relname = ? AND oid = ?" in log
+    assert not any(word in log for word in ("Jane", "4711"))
+
+
 def test_nothing_is_paid_for_a_query_over_catalogs(server: Serving) -> None:
     with server.connect() as con:
         before = con.execute("SHOW BUDGET").fetchall()

@@ -64,6 +64,8 @@ def serve_command(
         grace,
     )
     settings.require_safe()
+    # What the server logs, numbers of errors among it, goes to stderr.
+    logging.getLogger("dpsql.server").addHandler(logging.StreamHandler())
     place = located(ledger, policies, database)
     with ExitStack() as stack:
         people = stack.enter_context(Users(users))

@@ -175,4 +175,5 @@ def _oids() -> dict[str, int]:
 
 def _log(text: str) -> None:
     """Log a query over catalogs that was not answered, without the values in it."""
-    LOG.info("not answered: %s", shape_of(text)[:_LONGEST_SHAPE])
+    shape = "".join(c if c.isprintable() else " " for c in shape_of(text))
+    LOG.warning("not answered: %s", shape[:_LONGEST_SHAPE])

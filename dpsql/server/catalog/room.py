@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -32,6 +32,7 @@ from dpsql.syntax.catalog_spelling import INFORMATION_ROOM, PG_ROOM
 CATALOG_MEMORY: Final = "256MB"
 CATALOG_SECONDS: Final = 5.0
 MOST_CATALOG_ROWS: Final = 100_000
+_MOST_KNOWN: Final = 500
 _EMPTY: Final = {"BOOLEAN": False, "VARCHAR": ""}
 _NUMBERS: Final = frozenset({"BIGINT", "INTEGER", "SMALLINT", "FLOAT", "DOUBLE"})
 _OPTIONAL: Final = frozenset(
@@ -63,6 +64,7 @@ class CatalogRoom:
     def __init__(self, structure: Structure, policy: Policy, schema: Schema) -> None:
         self._database = isolated(memory=CATALOG_MEMORY)
         self._lock = threading.Lock()
+        self._known: dict[str, CatalogAnswer] = {}  # descriptions, by respelled queries
         self._fill(structure, policy, schema)
 
     def _fill(self, structure: Structure, policy: Policy, schema: Schema) -> None:
@@ -101,11 +103,19 @@ class CatalogRoom:
 
     def describe(self, written: str) -> CatalogAnswer:
         """Describe the columns of a respelled query, which is planned and not run."""
-        return self._within(partial(_described, statement=Sql(Written(written))))
+        known = self._known.get(written)
+        if known is None:
+            known = self._within(partial(_described, statement=Sql(Written(written))))
+            with self._lock:
+                if len(self._known) >= _MOST_KNOWN:
+                    self._known.clear()
+                self._known[written] = known
+        return known
 
     def answer(self, written: str) -> CatalogAnswer:
         """Run a respelled query. Raises ``NotSupportedError`` for what cannot be answered."""
-        return self._within(partial(_answered, statement=Sql(Written(written))))
+        described = self.describe(written)
+        return self._within(partial(_answered, statement=Sql(Written(written)), as_=described))
 
     def _within(self, work: partial[CatalogAnswer]) -> CatalogAnswer:
         """Do some work on a cursor of its own, within the time."""
@@ -142,12 +152,13 @@ def _described(cursor: duckdb.DuckDBPyConnection, statement: Sql) -> CatalogAnsw
     return CatalogAnswer(tuple(bound.columns), tuple(map(_told, bound.types)))
 
 
-def _answered(cursor: duckdb.DuckDBPyConnection, statement: Sql) -> CatalogAnswer:
-    bound = relation(cursor, statement)
+def _answered(
+    cursor: duckdb.DuckDBPyConnection, statement: Sql, as_: CatalogAnswer
+) -> CatalogAnswer:
     rows = execute(cursor, statement).fetchmany(MOST_CATALOG_ROWS + 1)
     if len(rows) > MOST_CATALOG_ROWS:
         raise catalog_refused()
-    return CatalogAnswer(tuple(bound.columns), tuple(map(_told, bound.types)), tuple(rows))
+    return replace(as_, rows=tuple(rows))
 
 
 def _told(type_: object) -> str:
