@@ -33,7 +33,7 @@ def run_task() -> None:
     answer = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # DuckDB may write there
     task = json.load(sys.stdin)
-    _be_the_first_to_go()
+    be_the_first_to_go()
     end = time.monotonic() + task["seconds"]
     threading.Thread(target=_watch, args=(task["memory_bytes"], end), daemon=True).start()
     try:
@@ -66,19 +66,20 @@ def _taken(text: str) -> Sql:
 
 def _watch(memory_bytes: int, end: float) -> None:
     """End the process when it takes too much; DuckDB lets other threads run all the while."""
-    while _resident_bytes() <= memory_bytes and time.monotonic() <= end:
+    while resident_bytes() <= memory_bytes and time.monotonic() <= end:
         time.sleep(_INTERVAL)
     os._exit(_BEYOND_LIMITS)
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
+    """Return the memory that this process has now, or the most it ever had."""
     with contextlib.suppress(OSError), open("/proc/self/statm", encoding="ascii") as pages:
         return int(pages.read().split()[1]) * resource.getpagesize()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _be_the_first_to_go() -> None:
+def be_the_first_to_go() -> None:
     """Let Linux end this process rather than its parent where memory ends before the limit."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("1000")

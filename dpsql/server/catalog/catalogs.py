@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Final
 
 from dpsql import __version__
-from dpsql.errors import Error
+from dpsql.errors import Error, NotSupportedError
 from dpsql.policy.model import Policy
+from dpsql.server.catalog.asking import Asking
 from dpsql.server.catalog.macros import CATALOG_FUNCTIONS
-from dpsql.server.catalog.room import CatalogAnswer, CatalogRoom
+from dpsql.server.catalog.room import CatalogRoom
+from dpsql.server.catalog.room_process import CatalogAnswer
 from dpsql.server.catalog.structure import structure
 from dpsql.server.wire.errors import LOG
 from dpsql.server.wire.probes import SERVER_VERSION
@@ -28,7 +30,8 @@ from dpsql.syntax.catalog_spelling import (
 )
 
 VERSION_TEXT: Final = f"PostgreSQL {SERVER_VERSION} (dpsql {__version__})"
-_KEPT: Final = 256
+_KEPT: Final = 128
+_LONGEST_KEPT: Final = 8_000  # characters: what tools send is shorter, and all users share the room
 _LONGEST_SHAPE: Final = 2_000
 
 
@@ -70,6 +73,7 @@ class CatalogReader:
         self._policy = policy
         self._speaker = CatalogSpeaker(user, policy.dataset, VERSION_TEXT)
         self._names = CatalogNames(structure().names, CATALOG_FUNCTIONS, frozenset(policy.tables))
+        self._asking: Asking | None = None
 
     @staticmethod
     def may_read(text: str) -> bool:
@@ -82,18 +86,50 @@ class CatalogReader:
         Raises ``NotSupportedError`` for one that mixes them with other tables.
         """
         try:
-            query = _read(text, self._names)
+            read = _read if len(text) <= _LONGEST_KEPT else catalog_query
+            query = read(text, self._names)
         except Error:
             _log(text)
             raise
         return None if query is None else CatalogStatement(self, text, query)
 
-    def written(self, statement: CatalogStatement, values: Sequence[object] | None) -> str:
-        """Write a statement, with its values, for the room."""
-        return _written(statement.query, _Values(values), self._speaker)
+    def interrupt(self) -> None:
+        """End the query that another thread asks; it fails. For other threads to call."""
+        asking = self._asking
+        if asking is not None:
+            asking.stop()
 
-    @property
-    def room(self) -> CatalogRoom:
+    def ask(
+        self,
+        statement: CatalogStatement,
+        values: Sequence[object] | None,
+        seconds: float,
+        *,
+        rows: bool,
+    ) -> CatalogAnswer:
+        """Answer a statement, or describe its columns where no ``rows`` are wanted.
+
+        ``seconds`` are the client's limit, 0 for none. Raises ``NotSupportedError`` for what cannot
+        be answered, and ``EngineError`` where it was interrupted.
+        """
+        self._asking = asking = Asking(seconds)
+        try:
+            return self._room.ask(self._written(statement, values), asking, rows=rows)
+        except NotSupportedError:
+            _log(statement.text)
+            raise
+        finally:
+            self._asking = None
+
+    def _written(self, statement: CatalogStatement, values: Sequence[object] | None) -> str:
+        """Write a statement, with its values, for the room."""
+        known = _Values(values)
+        if len(statement.text) > _LONGEST_KEPT or known.size > _LONGEST_KEPT:
+            return statement.query.spelled(values, self._speaker)
+        return _written(statement.query, known, self._speaker)
+
+    @cached_property
+    def _room(self) -> CatalogRoom:
         """The room of the user's tables."""
         return self._catalogs.room(self._policy)
 
@@ -111,24 +147,16 @@ class CatalogStatement:
         """The OIDs of the types of its parameters, 0 where nothing tells."""
         return tuple(map(_oid_of, self.query.parameters))
 
-    def describe(self, values: Sequence[object] | None) -> CatalogAnswer:
+    def describe(self, values: Sequence[object] | None, seconds: float = 0.0) -> CatalogAnswer:
         """Describe the columns of its answer, without rows: it is planned, and does not run.
 
-        ``values`` are None if they are not known yet.
+        ``values`` are None if they are not known yet; ``seconds`` are the client's limit.
         """
-        try:
-            return self.reader.room.describe(self.reader.written(self, values))
-        except Error:
-            _log(self.text)
-            raise
+        return self.reader.ask(self, values, seconds, rows=False)
 
-    def answer(self, values: Sequence[object]) -> CatalogAnswer:
-        """Answer it with values for its parameters."""
-        try:
-            return self.reader.room.answer(self.reader.written(self, values))
-        except Error:
-            _log(self.text)
-            raise
+    def answer(self, values: Sequence[object], seconds: float = 0.0) -> CatalogAnswer:
+        """Answer it with values for its parameters, within the client's ``seconds`` if any."""
+        return self.reader.ask(self, values, seconds, rows=True)
 
 
 class _Values:
@@ -137,6 +165,11 @@ class _Values:
     def __init__(self, values: Sequence[object] | None) -> None:
         self.values = values
         self._key = None if values is None else repr(tuple(values))
+
+    @property
+    def size(self) -> int:
+        """About how long the values are as text."""
+        return len(self._key or "")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Values) and self._key == other._key

@@ -1,38 +1,35 @@
-"""A room for the catalogs: a database in memory without a row of the data.
+"""A room for the catalogs: a database without a row of the data.
 
-What tools ask of it is arbitrary SQL. So it is locked as the rooms of tails are, has little memory
-and little time, and takes queries alone.
+What tools ask of it is arbitrary SQL. So it is a file that processes of their own read, locked as
+the rooms of tails are: they have little memory and little time, and end beyond it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import duckdb
 
 from dpsql.core.quoting import table_sql
 from dpsql.core.schema import Schema
-from dpsql.core.sql import Sql, Written, join, name, sql
+from dpsql.core.sql import Sql, join, name, sql
 from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName
-from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.embedded.lockdown import isolated
-from dpsql.engines.embedded.running import execute, relation
-from dpsql.errors import Error, NotSupportedError
+from dpsql.engines.embedded.running import execute
 from dpsql.policy.model import Policy
+from dpsql.server.catalog.asking import Asking, catalog_refused
 from dpsql.server.catalog.macros import MACROS
+from dpsql.server.catalog.room_process import CatalogAnswer, RoomFailed, RoomProcess
 from dpsql.server.catalog.rows import catalog_rows
 from dpsql.server.catalog.structure import PG_CATALOG, CatalogColumn, CatalogRow, Structure
 from dpsql.syntax.catalog_spelling import INFORMATION_ROOM, PG_ROOM
 
-CATALOG_MEMORY: Final = "256MB"
-CATALOG_SECONDS: Final = 5.0
-MOST_CATALOG_ROWS: Final = 100_000
-_MOST_KNOWN: Final = 500
+_MOST_IDLE: Final = 2  # processes that wait for the next query
 _EMPTY: Final = {"BOOLEAN": False, "VARCHAR": ""}
 _NUMBERS: Final = frozenset({"BIGINT", "INTEGER", "SMALLINT", "FLOAT", "DOUBLE"})
 _OPTIONAL: Final = frozenset(
@@ -42,128 +39,108 @@ _FORMATS: Final = (CatalogColumn("oid", "oid"), CatalogColumn("written", "text")
 _KEYWORDS: Final = tuple(CatalogColumn(n, "text") for n in ("word", "catcode", "catdesc"))
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogAnswer:
-    """The rows of a query over catalogs, with names and types of its columns."""
-
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
-    rows: tuple[CatalogRow, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def fetchall(self) -> list[CatalogRow]:
-        """Return all rows."""
-        return list(self.rows)
-
-
 class CatalogRoom:
     """The catalogs of one view of a policy. Safe for threads."""
 
     def __init__(self, structure: Structure, policy: Policy, schema: Schema) -> None:
-        self._database = isolated(memory=CATALOG_MEMORY)
+        self._directory = TemporaryDirectory(prefix="dpsql-catalogs-")
+        self._database = Path(self._directory.name) / "room.duckdb"
+        with isolated(str(self._database)) as filling:
+            _fill(filling, structure, policy, schema)
+        self._idle: list[RoomProcess] = []
         self._lock = threading.Lock()
-        self._known: dict[str, CatalogAnswer] = {}  # descriptions, by respelled queries
-        self._fill(structure, policy, schema)
+        self._closed = False
 
-    def _fill(self, structure: Structure, policy: Policy, schema: Schema) -> None:
-        """Create all relations and macros, and insert the rows column by column."""
-        here = self._database
-        execute(here, sql("BEGIN"))
-        for room in (PG_ROOM, INFORMATION_ROOM):
-            execute(here, sql("CREATE SCHEMA {}", name(room)))
-        known = catalog_rows(structure, policy, schema)
-        for (schema_name, relation_name), columns in structure.relations.items():
-            table = _table(schema_name, relation_name)
-            execute(here, _created(table, columns))
-            rows = [*structure.rows.get(relation_name, ())] if schema_name == PG_CATALOG else []
-            for fields in known.get((schema_name, relation_name), ()):
-                bare = schema_name != PG_CATALOG
-                rows.append(tuple(fields.get(c.name, None if bare else _empty(c)) for c in columns))
-            self._insert(table, columns, rows)
-        for special, columns in (("formats", _FORMATS), ("keywords", _KEYWORDS)):
-            table = _table(PG_CATALOG, special)
-            execute(here, _created(table, columns))
-            self._insert(table, columns, structure.rows[special])
-        execute(here, MACROS)
-        execute(here, sql("COMMIT"))
+    def ask(self, written: str, asking: Asking, *, rows: bool) -> CatalogAnswer:
+        """Run a respelled query, or plan it alone where no ``rows`` are wanted.
 
-    def _insert(
-        self, table: Sql, columns: Sequence[CatalogColumn], rows: Sequence[CatalogRow]
-    ) -> None:
-        if not rows:
-            return
-        holes = join(", ", (sql("unnest(CAST(? AS {}[]))", _type(c)) for c in columns))
-        values = [
-            [_plain(value, column) for value in values]
-            for column, values in zip(columns, zip(*rows, strict=True), strict=True)
-        ]
-        execute(self._database, sql("INSERT INTO {} SELECT {}", table, holes), values)
-
-    def describe(self, written: str) -> CatalogAnswer:
-        """Describe the columns of a respelled query, which is planned and not run."""
-        known = self._known.get(written)
-        if known is None:
-            known = self._within(partial(_described, statement=Sql(Written(written))))
-            with self._lock:
-                if len(self._known) >= _MOST_KNOWN:
-                    self._known.clear()
-                self._known[written] = known
-        return known
-
-    def answer(self, written: str) -> CatalogAnswer:
-        """Run a respelled query. Raises ``NotSupportedError`` for what cannot be answered."""
-        described = self.describe(written)
-        return self._within(partial(_answered, statement=Sql(Written(written)), as_=described))
-
-    def _within(self, work: partial[CatalogAnswer]) -> CatalogAnswer:
-        """Do some work on a cursor of its own, within the time."""
-        with self._lock:
-            cursor = self._database.cursor()
+        Raises ``NotSupportedError`` for what cannot be answered, and ``EngineError`` where it was
+        interrupted, or took longer than the client has set.
+        """
         failed = False
+        process = self._taken()
         try:
-            with Deadline(CATALOG_SECONDS, cursor.interrupt) as limit:
-                return work(cursor)
-        except (duckdb.Error, MemoryError):
+            with asking.limit(process.kill) as deadline:
+                answer = process.ask(written, rows=rows)
+            failed = deadline.expired  # an interrupt may come as late as this
+        except RoomFailed:
             failed = True
         finally:
-            cursor.close()
-        assert failed
-        raise catalog_refused(late=limit.expired)
+            self._take_back(process)
+        if failed:
+            raise asking.failure(late=deadline.expired)
+        return answer
+
+    def _taken(self) -> RoomProcess:
+        """Take a process that waits, or start one."""
+        with self._lock:
+            while self._idle:
+                process = self._idle.pop()
+                if process.ready:
+                    return process
+                process.end()
+        try:
+            return RoomProcess(self._database)
+        except RoomFailed:
+            pass
+        raise catalog_refused()
+
+    def _take_back(self, process: RoomProcess) -> None:
+        """Keep a process for the next query, if it can have one and few wait."""
+        with self._lock:
+            if process.ready and not self._closed and len(self._idle) < _MOST_IDLE:
+                self._idle.append(process)
+                return
+        process.end()
 
     def close(self) -> None:
-        """Close the database."""
-        self._database.close()
+        """End its processes and remove its file."""
+        with self._lock:
+            self._closed = True
+            for process in self._idle:
+                process.end()
+            self._idle.clear()
+        self._directory.cleanup()
 
 
-def catalog_refused(*, late: bool = False) -> Error:
-    """Make the error of a query over catalogs that has no answer."""
-    reason = "takes too long" if late else "is not one that is answered"
-    return NotSupportedError(
-        f"this query over the catalogs {reason}",
-        code="catalog_query",
-        hint="SHOW TABLES and DESCRIBE list tables and columns, too.",
-    )
+def _fill(
+    here: duckdb.DuckDBPyConnection, structure: Structure, policy: Policy, schema: Schema
+) -> None:
+    """Create all relations and macros, and insert the rows column by column."""
+    execute(here, sql("BEGIN"))
+    for room in (PG_ROOM, INFORMATION_ROOM):
+        execute(here, sql("CREATE SCHEMA {}", name(room)))
+    known = catalog_rows(structure, policy, schema)
+    for (schema_name, relation_name), columns in structure.relations.items():
+        table = _table(schema_name, relation_name)
+        execute(here, _created(table, columns))
+        rows = [*structure.rows.get(relation_name, ())] if schema_name == PG_CATALOG else []
+        for fields in known.get((schema_name, relation_name), ()):
+            bare = schema_name != PG_CATALOG
+            rows.append(tuple(fields.get(c.name, None if bare else _empty(c)) for c in columns))
+        _insert(here, table, columns, rows)
+    for special, columns in (("formats", _FORMATS), ("keywords", _KEYWORDS)):
+        table = _table(PG_CATALOG, special)
+        execute(here, _created(table, columns))
+        _insert(here, table, columns, structure.rows[special])
+    execute(here, MACROS)
+    execute(here, sql("COMMIT"))
 
 
-def _described(cursor: duckdb.DuckDBPyConnection, statement: Sql) -> CatalogAnswer:
-    bound = relation(cursor, statement)
-    return CatalogAnswer(tuple(bound.columns), tuple(map(_told, bound.types)))
-
-
-def _answered(
-    cursor: duckdb.DuckDBPyConnection, statement: Sql, as_: CatalogAnswer
-) -> CatalogAnswer:
-    rows = execute(cursor, statement).fetchmany(MOST_CATALOG_ROWS + 1)
-    if len(rows) > MOST_CATALOG_ROWS:
-        raise catalog_refused()
-    return replace(as_, rows=tuple(rows))
-
-
-def _told(type_: object) -> str:
-    """Name a type; what is NULL in all rows is a text, as in PostgreSQL."""
-    return "VARCHAR" if str(type_).strip('"') == "NULL" else str(type_)
+def _insert(
+    here: duckdb.DuckDBPyConnection,
+    table: Sql,
+    columns: Sequence[CatalogColumn],
+    rows: Sequence[CatalogRow],
+) -> None:
+    if not rows:
+        return
+    holes = join(", ", (sql("unnest(CAST(? AS {}[]))", _type(c)) for c in columns))
+    values = [
+        [_plain(value, column) for value in values]
+        for column, values in zip(columns, zip(*rows, strict=True), strict=True)
+    ]
+    execute(here, sql("INSERT INTO {} SELECT {}", table, holes), values)
 
 
 def _table(schema: str, relation_name: str) -> Sql:

@@ -95,11 +95,11 @@ class CatalogAnswerer(Protocol):
     def parameters(self) -> tuple[int, ...]:
         """The OIDs of the types of its parameters, 0 where nothing tells."""
 
-    def describe(self, values: Sequence[object] | None) -> SentRows:
+    def describe(self, values: Sequence[object] | None, seconds: float) -> SentRows:
         """Describe its columns, without rows; ``values`` are None if they are not known."""
 
-    def answer(self, values: Sequence[object]) -> SentRows:
-        """Answer it with values for its parameters."""
+    def answer(self, values: Sequence[object], seconds: float) -> SentRows:
+        """Answer it with values for its parameters, within ``seconds`` unless these are 0."""
 
 
 class CatalogDoor(Protocol):
@@ -110,6 +110,9 @@ class CatalogDoor(Protocol):
 
     def read(self, text: str) -> CatalogAnswerer | None:
         """Read a statement over catalogs; None for all others."""
+
+    def interrupt(self) -> None:
+        """End the statement that is answered now. For other threads to call."""
 
 
 class Conversation:
@@ -293,7 +296,7 @@ class Conversation:
         """Plan a statement: the types of its parameters, and the columns of its answer."""
         catalog = await self._of_catalogs(text)
         if catalog is not None:
-            rows = await self._work(partial(catalog.describe, values))
+            rows = await self._work(partial(catalog.describe, values, self._timeout))
             return catalog.parameters, wire_columns(rows.columns, rows.types)
         found = await self._work(partial(self._session.describe, text, values))
         names, types = [c.name for c in found.columns], [c.type for c in found.columns]
@@ -406,7 +409,7 @@ class Conversation:
         """Have a statement answered, and tell its price and what limits its meaning."""
         catalog = await self._of_catalogs(text)
         if catalog is not None:
-            return await self._work(partial(catalog.answer, values))
+            return await self._work(partial(catalog.answer, values, self._timeout))
         try:
             result, notices = await self._work(partial(self._run, text, values))
         except Error as error:

@@ -68,7 +68,14 @@ class _Open:
     session: Session
     task: asyncio.Task[None]
     writer: asyncio.StreamWriter
+    catalogs: CatalogDoor | None
     busy: bool = False
+
+    def interrupt(self) -> None:
+        """End the statement that runs, of the session or over catalogs."""
+        self.session.interrupt()
+        if self.catalogs is not None:
+            self.catalogs.interrupt()
 
 
 class Door:
@@ -104,7 +111,7 @@ class Door:
             return
         _, late = await asyncio.wait(tasks, timeout=grace)
         for each in list(self._open.values()):
-            each.session.interrupt()
+            each.interrupt()
             each.writer.transport.abort()  # whoever does not read waits for nothing more
             each.task.cancel()
         if late:
@@ -178,7 +185,7 @@ class Door:
         """Interrupt the statement of the connection with this key; a wrong key does nothing."""
         found = self._open.get(asked.process)
         if hmac.compare_digest(found.key if found else secrets.token_bytes(4), asked.key) and found:
-            found.session.interrupt()
+            found.interrupt()
 
     async def _logged_in(
         self, startup: StartupMessage, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -229,7 +236,10 @@ class Door:
         process, key = self._last % (1 << 31), secrets.token_bytes(4)
         task = asyncio.current_task()
         assert task is not None
-        self._open[process] = here = _Open(account, key, session, task, writer)
+        user, dataset = admitted.login.user, self._guard.dataset_name
+        catalogs = self._catalogs and self._catalogs(user, account)
+        here = _Open(account, key, session, task, writer, catalogs)
+        self._open[process] = here
         try:
             settings = [messages.parameter_status(*each) for each in SERVER_SETTINGS.items()]
             greeting = b"".join((*settings, messages.key_data(process, key)))
@@ -242,9 +252,7 @@ class Door:
             async def in_turn(work: Callable[[], _Found]) -> _Found:
                 return await self._workers.run(account, work)
 
-            user, dataset = admitted.login.user, self._guard.dataset_name
             probed = partial(probe_of, user=user, dataset=dataset)
-            catalogs = self._catalogs and self._catalogs(user, account)
             conversation = Conversation(
                 *(session, in_turn, self._workers.shortly, write, probed, catalogs)
             )
