@@ -30,6 +30,7 @@ _MOST_TOKENS: Final = 12_000
 _DEEPEST: Final = 60
 _MOST_OF_A_SIGN: Final = 250
 _MOST_PARAMETERS: Final = 1_000
+_MOST_VALUES: Final = 10_000
 """Limits of what is parsed: tools stay far below all of them."""
 _POSTGRES: Final = Postgres()
 _DUCKDB: Final = DuckDB()
@@ -148,7 +149,10 @@ class CatalogQuery:
         Raises ``NotSupportedError`` for what no room can answer.
         """
         tree = self.tree.copy()
-        for node in list(tree.find_all(exp.Parameter)):
+        parameters = list(tree.find_all(exp.Parameter))
+        if sum(_number_of(each, values) for each in parameters) > _MOST_VALUES:
+            raise not_answered("it has too many values")
+        for node in parameters:
             place = int(node.name) - 1
             if values is None:
                 node.replace(_any_value(node))
@@ -332,6 +336,13 @@ def _kind_of(type_: exp.DataType | None) -> str:
     return fold(written).removeprefix("pg_catalog.").strip('"')
 
 
+def _number_of(node: exp.Parameter, values: Sequence[object] | None) -> int:
+    """Count the values that stand in the place of a parameter."""
+    place = int(node.name) - 1
+    value = values[place] if values is not None and place < len(values) else None
+    return len(value) if isinstance(value, list | tuple) else 1
+
+
 def _literal(value: object) -> exp.Expr:
     if value is None:
         return exp.Null()
@@ -414,6 +425,7 @@ class _Writer:
         self._speaker = speaker
         self._root: exp.Expr | None = None
         self._ctes: frozenset[str] = frozenset()
+        self._tables: dict[int, tuple[exp.Select, list[tuple[str, str]]]] = {}
 
     def respelled(self, tree: exp.Query) -> exp.Query:
         """Write a query in place."""
@@ -489,11 +501,19 @@ class _Writer:
         """Return the name of the relation that a column without a place in it is of."""
         select = column.find_ancestor(exp.Select)
         while select is not None:
-            for table in select.find_all(exp.Table):
-                if not column.table or fold(table.alias_or_name) == fold(column.table):
-                    return fold(table.name)
+            for alias, name in self._tables_in(select):
+                if not column.table or alias == fold(column.table):
+                    return name
             select = select.find_ancestor(exp.Select)
         return ""
+
+    def _tables_in(self, select: exp.Select) -> list[tuple[str, str]]:
+        """List the tables of a query by alias and name, once for all of its columns."""
+        known = self._tables.get(id(select))
+        if known is None:
+            found = [(fold(t.alias_or_name), fold(t.name)) for t in select.find_all(exp.Table)]
+            self._tables[id(select)] = known = (select, found)  # kept, so that its id is its own
+        return known[1]
 
     def _table(self, node: exp.Table) -> exp.Expr:
         called = node.this

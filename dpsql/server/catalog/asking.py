@@ -33,15 +33,20 @@ class Asking:
         self._deadline = deadline = Deadline(0.0 if self._stopped else seconds, interrupt)
         return deadline
 
-    def failure(self, *, late: bool) -> Error:
-        """Make the error of the query, which has failed: ``late`` if its time was over."""
+    def failure(self, *, late: bool, ended: bool) -> Error:
+        """Make the error of the query, which has failed.
+
+        ``late``: its time was over; ``ended``: its process went beyond its memory.
+        """
         if self._stopped:
             return EngineError("the query was interrupted", code="interrupted")
         if late and 0 < self._seconds < CATALOG_SECONDS:
             return EngineError(
                 "the query over the catalogs took longer than statement_timeout", code="time_limit"
             )
-        return catalog_refused("it takes too long" if late else "it is not one that is known here")
+        if late or ended:
+            return catalog_refused("it takes too long" if late else "it takes too much memory")
+        return catalog_refused()
 
 
 def catalog_refused(reason: str = "it is not one that is known here") -> NotSupportedError:

@@ -24,7 +24,7 @@ from dpsql.engines.embedded.running import execute
 from dpsql.policy.model import Policy
 from dpsql.server.catalog.asking import Asking, catalog_refused
 from dpsql.server.catalog.macros import MACROS
-from dpsql.server.catalog.room_process import CatalogAnswer, RoomFailed, RoomProcess
+from dpsql.server.catalog.room_process import CatalogAnswer, RoomEnded, RoomFailed, RoomProcess
 from dpsql.server.catalog.rows import catalog_rows
 from dpsql.server.catalog.structure import PG_CATALOG, CatalogColumn, CatalogRow, Structure
 from dpsql.syntax.catalog_spelling import INFORMATION_ROOM, PG_ROOM
@@ -57,18 +57,17 @@ class CatalogRoom:
         Raises ``NotSupportedError`` for what cannot be answered, and ``EngineError`` where it was
         interrupted, or took longer than the client has set.
         """
-        failed = False
+        answer, ended = None, False
         process = self._taken()
         try:
             with asking.limit(process.kill) as deadline:
                 answer = process.ask(written, rows=rows)
-            failed = deadline.expired  # an interrupt may come as late as this
-        except RoomFailed:
-            failed = True
+        except RoomFailed as failure:
+            ended = isinstance(failure, RoomEnded)
         finally:
             self._take_back(process)
-        if failed:
-            raise asking.failure(late=deadline.expired)
+        if answer is None or deadline.expired:  # which it may be as late as this
+            raise asking.failure(late=deadline.expired, ended=ended)
         return answer
 
     def _taken(self) -> RoomProcess:

@@ -27,10 +27,12 @@ from dpsql.server.catalog.packed_values import packed_value
 
 _ENGINE_MEMORY: Final = "128MB"
 _MOST_MEMORY: Final = 500_000_000  # bytes of the whole process
+_MOST_KEPT: Final = 250_000_000  # bytes after a query, with which it takes another
 _MOST_SECONDS: Final = 6.0  # a little more than whoever asks waits
 _MOST_ROWS: Final = 100_000
 _MOST_BYTES: Final = 15_000_000
 _AT_ONCE: Final = 100
+_NOTHING: Final = '{"columns": null}'
 _MOST_KNOWN: Final = 100  # queries that are planned already
 _BEYOND_LIMITS: Final = 3
 _INTERVAL: Final = 0.005  # seconds between two looks at the memory
@@ -46,16 +48,19 @@ def answer_queries(database: str) -> None:
         resource.setrlimit(limit, (0, 0))
     watch = _Watch()
     with isolated(database, read_only=True, memory=_ENGINE_MEMORY) as connection:
-        answers.write("{}\n")
+        answers.write(_NOTHING + "\n")
         answers.flush()
-        for line in sys.stdin:
+        last = False
+        while not last and (line := sys.stdin.readline()):
             with watch:
-                answers.write(_answer(connection, *json.loads(line)) + "\n")
+                answer = _answer(connection, *json.loads(line))
+                last = resident_bytes() > _MOST_KEPT
+                answers.write(f'{answer[:-1]}, "last": {json.dumps(last)}}}\n')
             answers.flush()
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, text: str, rows: bool) -> str:
-    """Answer one query; ``null`` where it has no answer, or one that is too long."""
+    """Answer one query; ``_NOTHING`` where it has no answer, or one that is too long."""
     try:
         head = _described(connection, text)
         if not rows:
@@ -67,9 +72,9 @@ def _answer(connection: duckdb.DuckDBPyConnection, text: str, rows: bool) -> str
             written += (json.dumps([packed_value(value) for value in row]) for row in some)
             size += sum(map(len, written[-len(some) :]))
             if len(written) > _MOST_ROWS or size > _MOST_BYTES:
-                return "null"
+                return _NOTHING
     except (duckdb.Error, MemoryError, ValueError, RecursionError):
-        return "null"
+        return _NOTHING
     return f'{head[:-1]}, "rows": [{", ".join(written)}]}}'
 
 

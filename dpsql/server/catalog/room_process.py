@@ -29,7 +29,11 @@ _START: Final = (
 
 
 class RoomFailed(Exception):
-    """A process failed, or went beyond its limits, or has no answer to the query."""
+    """A process failed, or has no answer to the query."""
+
+
+class RoomEnded(RoomFailed):
+    """A process has ended: it was killed, or went beyond its limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +87,11 @@ class RoomProcess:
             self._child.stdin.write(json.dumps([written, rows]).encode() + b"\n")
             self._child.stdin.flush()
         except OSError:
-            raise RoomFailed from None
+            raise RoomEnded from None
         found = self._heard()
-        self._sound = True
+        self._sound = found.get("last") is False
+        if found["columns"] is None:
+            raise RoomFailed
         try:
             names, types, values = found["columns"], found["types"], found["rows"]
             answered = tuple(tuple(map(unpacked_value, row)) for row in values)
@@ -101,8 +107,8 @@ class RoomProcess:
             found = json.loads(line) if line.endswith(b"\n") else None
         except (OSError, ValueError, RecursionError):
             found = None
-        if not isinstance(found, dict):
-            raise RoomFailed
+        if not isinstance(found, dict) or "columns" not in found:
+            raise RoomEnded
         return found
 
     def kill(self) -> None:
