@@ -105,7 +105,17 @@ _OF_DUCKDB: Final = frozenset(
     {"generate_subscripts", "generate_series", "unnest", "array_cat", "array_append"}
     | {"array_position", "list_contains", "json_object", "bool_or", "bool_and", "upper", "lower"}
     | {"length", "strpos", "position", "repeat", "left", "right", "btrim", "ltrim", "rtrim"}
-    | {"regexp_replace", "nullif", "greatest", "least", "abs", "array_agg", "string_agg", "concat"}
+    | {
+        "regexp_split_to_table",
+        "regexp_replace",
+        "nullif",
+        "greatest",
+        "least",
+        "abs",
+        "array_agg",
+        "string_agg",
+        "concat",
+    }
 )
 """Functions that DuckDB has by PostgreSQL's names."""
 _FORBIDDEN: Final = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.ReadCSV)

@@ -64,8 +64,6 @@ def serve_command(
         grace,
     )
     settings.require_safe()
-    # What the server logs, numbers of errors among it, goes to stderr.
-    logging.getLogger("dpsql.server").addHandler(logging.StreamHandler())
     place = located(ledger, policies, database)
     with ExitStack() as stack:
         people = stack.enter_context(Users(users))

@@ -189,13 +189,16 @@ def _written(query: CatalogQuery, values: _Values, speaker: CatalogSpeaker) -> s
 
 
 def _oid_of(kind: str) -> int:
-    """Return the OID of a type by any of its names; 0 for none."""
+    """Return the OID of a type by any of its names; 0 for none. Lists of numbers are of OIDs."""
+    if kind == "bigint[]":
+        return ARRAYS[_OID]
     name = _ALIASES.get(kind.removesuffix("[]"), kind.removesuffix("[]"))
     base = _oids().get(name, 0)
     found = ARRAYS.get(base, 0) if kind.endswith("[]") else base
     return found if found in PARAMETER_TYPES or found in ARRAY_PARAMETERS else 0
 
 
+_OID: Final = 26
 _ALIASES: Final = {"int": "int4", "decimal": "numeric", "double": "float8"}
 
 

@@ -119,6 +119,7 @@ CREATE MACRO fn_pg_my_temp_schema() AS 0::BIGINT;
 CREATE MACRO fn_pg_is_other_temp_schema(o) AS false;
 CREATE MACRO fn_pg_is_in_recovery() AS false;
 CREATE MACRO fn_pg_backend_pid() AS 0::INTEGER;
+CREATE MACRO fn_pg_advisory_unlock_all() AS NULL::VARCHAR;
 CREATE MACRO fn_inet_server_addr() AS NULL::VARCHAR;
 CREATE MACRO fn_inet_server_port() AS NULL::INTEGER;
 CREATE MACRO fn_inet_client_addr() AS NULL::VARCHAR;

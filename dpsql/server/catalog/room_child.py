@@ -24,6 +24,7 @@ from dpsql.engines.embedded.lockdown import isolated
 from dpsql.engines.embedded.running import execute, relation
 from dpsql.engines.embedded.sandbox_child import be_the_first_to_go, resident_bytes
 from dpsql.server.catalog.packed_values import packed_value
+from dpsql.server.wire.values import OID_LIST
 
 _ENGINE_MEMORY: Final = "128MB"
 _MOST_MEMORY: Final = 500_000_000  # bytes of the whole process
@@ -89,8 +90,9 @@ def _described(connection: duckdb.DuckDBPyConnection, text: str) -> str:
 
 
 def _told(type_: object) -> str:
-    """Name a type; what is NULL in all rows is a text, as in PostgreSQL."""
-    return "VARCHAR" if str(type_).strip('"') == "NULL" else str(type_)
+    """Name a type; what is NULL in all rows is a text, and lists are of OIDs, as in PostgreSQL."""
+    named = str(type_).strip('"')
+    return {"NULL": "VARCHAR", "BIGINT[]": OID_LIST}.get(named, str(type_))
 
 
 class _Watch:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
@@ -50,6 +51,7 @@ from dpsql.server.wire.values import (
     encoded_column,
     formats_of,
     parameter_of,
+    types_of_casts,
     wire_type,
 )
 from dpsql.service.session import Session
@@ -214,7 +216,7 @@ class Conversation:
             case DescribeMessage(True, name):
                 await self._describe_portal(self._portal(name))
             case DescribeMessage(_, name):
-                await self._describe_statement(self._prepared(name))
+                await self._describe_statement(name, self._prepared(name))
             case ExecuteMessage(name, rows):
                 await self._execute(self._portal(name), rows or None)
             case CloseMessage(portal, name):
@@ -248,7 +250,7 @@ class Conversation:
         )
         await self._write(messages.BOUND)
 
-    async def _describe_statement(self, prepared: PreparedText) -> None:
+    async def _describe_statement(self, name: str, prepared: PreparedText) -> None:
         self._text = prepared.text
         if prepared.own is not None or not prepared.text or _is_setting(prepared.text):
             await self._write(messages.parameter_description(()) + messages.NO_DATA)
@@ -260,7 +262,8 @@ class Conversation:
         self._refuse_failed(None)
         known, described = await self._planned(prepared.text, None)
         given = (*prepared.types, *[0] * len(known))[: len(known)]
-        types = [one or other or 25 for one, other in zip(given, known, strict=True)]
+        types = tuple(one or other or 25 for one, other in zip(given, known, strict=True))
+        self._statements[name] = replace(prepared, types=types)  # what it is told, it will send
         columns = messages.NO_DATA
         if described:
             columns = messages.row_description(described, formats_of((), len(described)))
@@ -300,7 +303,7 @@ class Conversation:
             return catalog.parameters, wire_columns(rows.columns, rows.types)
         found = await self._work(partial(self._session.describe, text, values))
         names, types = [c.name for c in found.columns], [c.type for c in found.columns]
-        return (0,) * len(found.parameters), wire_columns(names, types)
+        return types_of_casts(text, len(found.parameters)), wire_columns(names, types)
 
     async def _of_catalogs(self, text: str) -> CatalogAnswerer | None:
         """Read a statement over catalogs; None for all others."""

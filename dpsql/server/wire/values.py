@@ -151,6 +151,9 @@ _NUMERIC: Final = WireType("numeric", 1700, -1, _decimal_text, _numeric)
 _INT2: Final = WireType("int2", 21, 2, _plain, _packed("!h"))
 _INT4: Final = WireType("int4", 23, 4, _plain, _packed("!i"))
 _INT8: Final = WireType("int8", 20, 8, _plain, _packed("!q"))
+_OID: Final = WireType("oid", 26, 4, _plain, _packed("!I"))
+OID_LIST: Final = "OID[]"
+"""Lists of PostgreSQL's numbers, which catalogs have, and DuckDB has no name for."""
 _STAMP: Final = WireType("timestamp", 1114, 8, _moment_text, _microseconds)
 
 WIRE_TYPES: Final = MappingProxyType(
@@ -204,6 +207,8 @@ ARRAYS: Final = MappingProxyType(
 @lru_cache(1024)
 def wire_type(type_: str) -> WireType:
     """Return PostgreSQL's type for one of DuckDB's, by its text."""
+    if type_ == OID_LIST:
+        return _array(_OID, ARRAYS[_OID.oid])
     if type_.endswith("[]"):
         element = WIRE_TYPES.get(SqlType.of(type_[:-2]).kind)
         oid = None if element is None else ARRAYS.get(element.oid)
@@ -405,6 +410,37 @@ ARRAY_PARAMETERS: Final = MappingProxyType(
     {oid: _elements(element) for element, oid in ARRAYS.items() if element in PARAMETER_TYPES}
 )
 """The types of parameters that are lists, by OID."""
+
+
+_OF_CASTS: Final = MappingProxyType(
+    {
+        **dict.fromkeys(("bool", "boolean"), 16),
+        **dict.fromkeys(("int2", "smallint"), 21),
+        **dict.fromkeys(("int", "int4", "integer"), 23),
+        **dict.fromkeys(("int8", "bigint"), 20),
+        **dict.fromkeys(("float4", "real"), 700),
+        **dict.fromkeys(("float8", "double"), 701),
+        **dict.fromkeys(("numeric", "decimal"), 1700),
+        "date": 1082,
+        "timestamp": 1114,
+        "timestamptz": 1184,
+        "uuid": 2950,
+        "bytea": 17,
+    }
+)
+_CAST: Final = re.compile(r"\$([0-9]{1,4})\s*::\s*([A-Za-z_0-9]+)(?!\s*[A-Za-z_0-9\[])")
+
+
+def types_of_casts(text: str, number: int) -> tuple[int, ...]:
+    """Return the OIDs of the types that parameters are cast to by ``$1::type``; 0 for none.
+
+    What is no cast but stands inside of a text at worst lets a client send a value of that type.
+    """
+    found = dict.fromkeys(range(1, number + 1), 0)
+    for place, type_ in _CAST.findall(text):
+        if int(place) in found:
+            found[int(place)] = found[int(place)] or _OF_CASTS.get(type_.lower(), 0)
+    return tuple(found.values())
 
 
 def parameter_of(body: bytes | None, oid: int, format_: int, place: int) -> object:
