@@ -11,12 +11,12 @@ from typing import Final
 from dpsql import __version__
 from dpsql.errors import Error, NotSupportedError
 from dpsql.policy.model import Policy
+from dpsql.server.audit import LOG
 from dpsql.server.catalog.asking import Asking
 from dpsql.server.catalog.macros import CATALOG_FUNCTIONS
 from dpsql.server.catalog.room import CatalogRoom
 from dpsql.server.catalog.room_process import CatalogAnswer
 from dpsql.server.catalog.structure import structure
-from dpsql.server.wire.errors import LOG
 from dpsql.server.wire.probes import SERVER_VERSION
 from dpsql.server.wire.values import ARRAY_PARAMETERS, ARRAYS, PARAMETER_TYPES
 from dpsql.service.session import Dataset

@@ -73,6 +73,8 @@ def probe_of(text: str, user: str, dataset: str) -> Probe | None:
         return Probe(*known, "SELECT 1")
     if words.startswith(_UNCHANGED):
         return Probe("", None, "SET")
+    if words.startswith("unlisten "):  # by whoever gives a connection back to its pool
+        return Probe("", None, "UNLISTEN")
     shown = SHOWN_SETTINGS.get(words.removeprefix("show "))
     if words.startswith("show ") and shown is not None:
         return Probe(words.removeprefix("show ").replace(" ", "_"), shown, "SHOW")
