@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import psycopg
 
 from dpsql.server.people.records import Role
 from dpsql.server.people.users import Users
+from helpers.certificates import made
 
 PASSWORD = "correct horse battery"
 POLICY = """
@@ -63,6 +65,20 @@ def filled(directory: Path) -> None:
     with Users.create(directory / "users.db", iterations=4096) as users:
         users.add("ana", PASSWORD, [Role.ANALYST], ["ana", "bob"])
         users.add("olga", PASSWORD, [Role.OWNER], [])
+
+
+def encrypted(directory: Path) -> Serving:
+    """Start a server that encrypts all, over a dataset of its own; ``both.pem`` is trusted."""
+    filled(directory)
+    (directory / "both.pem").write_bytes(made("rsa", "sha256").pem)
+    return started(directory, "--certificate", "both.pem", "--key", "both.pem")
+
+
+def ended(server: Serving) -> None:
+    """End a server: nothing has gone wrong inside."""
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(60) == 0
+    assert "Traceback" not in server.log.read_text()
 
 
 def started(directory: Path, *more: str) -> Serving:

@@ -25,7 +25,7 @@ WRITTEN: Final = {
     "service/answering.py": "values of query parameters, as the parser's generator writes them",
     "engines/embedded/sandbox_child.py": "statements that the parent process has rendered",
     "engines/duckdb/views.py": "the query of an owner's view, as the engine itself writes its tree",
-    "server/catalog/room.py": "queries over catalogs, as the parser's generator writes them",
+    "server/catalog/room_child.py": "queries over catalogs, as the parser's generator writes them",
     "ir/query.py": "a validated tail, as the parser's generator writes it",
     "engines/duckdb/dialect.py": "checked expressions, as the parser's generator writes them",
 }

@@ -93,8 +93,8 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *("engines/duckdb/lakes.py:attach_ducklake", "engines/duckdb/lakes.py:ducklake_definition"),
         *("engines/embedded/lockdown.py:allow", "engines/embedded/lockdown.py:lock_down"),
         *("engines/embedded/lockdown.py:settings_of", "engines/embedded/lockdown.py:_value"),
-        *(f"server/catalog/room.py:CatalogRoom.{n}" for n in ("_fill", "_insert")),
-        *("server/catalog/room.py:_described", "server/catalog/room.py:_answered"),
+        *(f"server/catalog/room.py:{n}" for n in ("_fill", "_insert")),
+        *(f"server/catalog/room_child.py:{n}" for n in ("_answer", "_described")),
         *("engines/duckdb/network.py:listed", "engines/duckdb/network.py:_create"),
         *(
             "engines/postgresql/engine.py:PostgreSQLEngine.open",

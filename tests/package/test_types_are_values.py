@@ -40,7 +40,8 @@ TEXT: Final = {
     "server/wire/portals.py": SHOWN,
     "server/wire/values.py": SHOWN,
     "service/answering.py": SHOWN,
-    "server/catalog/room.py": SHOWN,
+    "server/catalog/room_process.py": SHOWN,
+    "server/catalog/room_child.py": SHOWN,
     "server/catalog/structure.py": "types of PostgreSQL, as its catalogs name them",
 }
 """The modules with text of types, and what it is."""

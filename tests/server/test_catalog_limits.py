@@ -19,7 +19,7 @@ from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName
 from dpsql.errors import EngineError, NotSupportedError
 from dpsql.policy.load import parse_policy
-from dpsql.server.catalog.asking import Asking
+from dpsql.server.catalog.asking import CatalogAsking
 from dpsql.server.catalog.macros import CATALOG_FUNCTIONS
 from dpsql.server.catalog.packed_values import packed_value, unpacked_value
 from dpsql.server.catalog.room import CatalogRoom
@@ -60,7 +60,7 @@ def ask(room: CatalogRoom, text: str, *values: object, user: str = "ana") -> lis
     query = catalog_query(text, NAMES)
     assert query is not None
     written = query.spelled(values, CatalogSpeaker(user, user, "PostgreSQL 15.0"))
-    return [*room.ask(written, Asking(), rows=True).fetchall()]
+    return [*room.ask(written, CatalogAsking(), rows=True).fetchall()]
 
 
 # -- names of a policy, and of whoever asks -------------------------------------------------------
@@ -122,7 +122,7 @@ def test_what_is_parsed_is_limited(room: CatalogRoom) -> None:
 
 
 def test_who_is_stopped_before_it_began_is_interrupted(room: CatalogRoom) -> None:
-    asking = Asking()
+    asking = CatalogAsking()
     asking.stop()
     with pytest.raises(EngineError, match="interrupted"):
         room.ask(ENDLESS.replace("pg_attribute", "pg.pg_attribute"), asking, rows=True)
@@ -144,7 +144,7 @@ def test_who_is_stopped_before_it_began_is_interrupted(room: CatalogRoom) -> Non
 )
 def test_a_process_takes_one_query_alone_and_reads_no_file(text: str, room: CatalogRoom) -> None:
     with pytest.raises(NotSupportedError):
-        room.ask(text, Asking(), rows=True)
+        room.ask(text, CatalogAsking(), rows=True)
     assert len(ask(room, "SELECT oid FROM pg_am")) == 7
 
 

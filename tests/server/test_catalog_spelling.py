@@ -12,7 +12,7 @@ from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName
 from dpsql.errors import NotSupportedError
 from dpsql.policy.load import parse_policy
-from dpsql.server.catalog.asking import Asking
+from dpsql.server.catalog.asking import CatalogAsking
 from dpsql.server.catalog.macros import CATALOG_FUNCTIONS
 from dpsql.server.catalog.room import CatalogRoom
 from dpsql.server.catalog.rows import catalog_rows, oids_of
@@ -63,8 +63,8 @@ def ask(room: CatalogRoom, text: str, *values: object) -> list[tuple[object, ...
     query = catalog_query(text, NAMES)
     assert query is not None
     written = query.spelled(values, ANA)
-    answer = room.ask(written, Asking(), rows=True)
-    planned = room.ask(query.spelled(None, ANA), Asking(), rows=False)
+    answer = room.ask(written, CatalogAsking(), rows=True)
+    planned = room.ask(query.spelled(None, ANA), CatalogAsking(), rows=False)
     assert planned.columns == answer.columns
     return answer.fetchall()
 
@@ -248,7 +248,7 @@ def test_columns_have_the_names_that_postgresql_gives() -> None:
     room = CatalogRoom(structure(), POLICY, SCHEMA)
     query = catalog_query(text, NAMES)
     assert query is not None
-    assert room.ask(query.spelled((), ANA), Asking(), rows=False).columns == (
+    assert room.ask(query.spelled((), ANA), CatalogAsking(), rows=False).columns == (
         *("pg_get_userbyid", "oid", "relname", "?column?", "text", "case", "count", "array_agg"),
         *("version", "relkind", "coalesce", "?column?", "current_schema", "array", "max"),
     )

@@ -12,7 +12,7 @@ CATALOG_SECONDS: Final = 5.0
 """The most that a query over catalogs may take."""
 
 
-class Asking:
+class CatalogAsking:
     """One query under way. ``seconds`` are the client's own limit, 0 for none."""
 
     def __init__(self, seconds: float = 0.0) -> None:

@@ -12,7 +12,7 @@ from dpsql import __version__
 from dpsql.errors import Error, NotSupportedError
 from dpsql.policy.model import Policy
 from dpsql.server.audit import LOG
-from dpsql.server.catalog.asking import Asking
+from dpsql.server.catalog.asking import CatalogAsking
 from dpsql.server.catalog.macros import CATALOG_FUNCTIONS
 from dpsql.server.catalog.room import CatalogRoom
 from dpsql.server.catalog.room_process import CatalogAnswer
@@ -73,7 +73,7 @@ class CatalogReader:
         self._policy = policy
         self._speaker = CatalogSpeaker(user, policy.dataset, VERSION_TEXT)
         self._names = CatalogNames(structure().names, CATALOG_FUNCTIONS, frozenset(policy.tables))
-        self._asking: Asking | None = None
+        self._asking: CatalogAsking | None = None
 
     @staticmethod
     def may_read(text: str) -> bool:
@@ -112,7 +112,7 @@ class CatalogReader:
         ``seconds`` are the client's limit, 0 for none. Raises ``NotSupportedError`` for what cannot
         be answered, and ``EngineError`` where it was interrupted.
         """
-        self._asking = asking = Asking(seconds)
+        self._asking = asking = CatalogAsking(seconds)
         try:
             return self._room.ask(self._written(statement, values), asking, rows=rows)
         except NotSupportedError:

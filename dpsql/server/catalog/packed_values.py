@@ -1,5 +1,7 @@
-"""Values of answers as JSON and back, each with its type: a process that runs what anybody asks is
-trusted with no more than this."""
+"""Values of answers as JSON and back, each with its type.
+
+A process that runs what anybody asks is trusted with no more than this.
+"""
 
 from __future__ import annotations
 

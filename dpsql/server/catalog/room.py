@@ -22,7 +22,7 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.embedded.lockdown import isolated
 from dpsql.engines.embedded.running import execute
 from dpsql.policy.model import Policy
-from dpsql.server.catalog.asking import Asking, catalog_refused
+from dpsql.server.catalog.asking import CatalogAsking, catalog_refused
 from dpsql.server.catalog.macros import MACROS
 from dpsql.server.catalog.room_process import CatalogAnswer, RoomEnded, RoomFailed, RoomProcess
 from dpsql.server.catalog.rows import catalog_rows
@@ -51,7 +51,7 @@ class CatalogRoom:
         self._lock = threading.Lock()
         self._closed = False
 
-    def ask(self, written: str, asking: Asking, *, rows: bool) -> CatalogAnswer:
+    def ask(self, written: str, asking: CatalogAsking, *, rows: bool) -> CatalogAnswer:
         """Run a respelled query, or plan it alone where no ``rows`` are wanted.
 
         Raises ``NotSupportedError`` for what cannot be answered, and ``EngineError`` where it was

@@ -61,7 +61,7 @@ def answer_queries(database: str) -> None:
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, text: str, rows: bool) -> str:
-    """Answer one query; ``_NOTHING`` where it has no answer, or one that is too long."""
+    """Answer a query: ``_NOTHING`` where there is no answer, or a longer one than is sent."""
     try:
         head = _described(connection, text)
         if not rows:

@@ -1,4 +1,4 @@
-"""A process that answers queries over the catalogs of one room, one after the other.
+"""A process that answers queries over the catalogs of a room in turn.
 
 The server reads nothing from it but text of JSON of a limited length, and can end it at any time.
 """
@@ -18,7 +18,7 @@ from dpsql.engines.base.deadline import Deadline
 from dpsql.server.catalog.packed_values import unpacked_value
 from dpsql.server.catalog.structure import CatalogRow
 
-MOST_BYTES: Final = 16_000_000
+_MOST_BYTES: Final = 16_000_000
 """The longest answer of a process."""
 _SECONDS_TO_START: Final = 30.0
 # What this process imports, the child imports, whatever its environment says.
@@ -103,7 +103,7 @@ class RoomProcess:
         """Read the next line that it writes."""
         assert self._child.stdout is not None
         try:
-            line = self._child.stdout.readline(MOST_BYTES)
+            line = self._child.stdout.readline(_MOST_BYTES)
             found = json.loads(line) if line.endswith(b"\n") else None
         except (OSError, ValueError, RecursionError):
             found = None
