@@ -71,7 +71,7 @@ def encrypted(directory: Path) -> Serving:
     """Start a server that encrypts all, over a dataset of its own; ``both.pem`` is trusted."""
     filled(directory)
     (directory / "both.pem").write_bytes(made("rsa", "sha256").pem)
-    return started(directory, "--certificate", "both.pem", "--key", "both.pem")
+    return started(directory, "--certificate", "both.pem", "--certificate-key", "both.pem")
 
 
 def ended(server: Serving) -> None:

@@ -41,7 +41,6 @@ TEXT: Final = {
     "server/wire/values.py": SHOWN,
     "service/answering.py": SHOWN,
     "server/catalog/room_process.py": SHOWN,
-    "server/catalog/room_child.py": SHOWN,
     "server/catalog/structure.py": "types of PostgreSQL, as its catalogs name them",
 }
 """The modules with text of types, and what it is."""
