@@ -214,11 +214,26 @@ def test_adbc_lists_objects(server: Serving) -> None:
     ],
 )
 def test_catalogs_and_tables_are_not_mixed(asked: str, server: Serving) -> None:
-    with (
-        server.connect() as con,
-        pytest.raises(psycopg.errors.FeatureNotSupported, match="either catalogs or tables"),
-    ):
-        con.execute(asked.encode())
+    with server.connect() as con:
+        before = con.execute("SHOW BUDGET").fetchall()
+        for text in (asked, f"DECLARE c CURSOR FOR {asked}", f"COPY ({asked}) TO STDOUT"):
+            with pytest.raises(
+                psycopg.errors.FeatureNotSupported, match="either catalogs or tables"
+            ):
+                con.execute(text.encode())
+        assert con.execute("SHOW BUDGET").fetchall() == before
+
+
+def test_what_only_looks_like_a_catalog_is_none(server: Serving) -> None:
+    with server.connect() as con:
+        counted = "WITH pg_class AS (SELECT * FROM visits) SELECT COUNT(*) FROM pg_class"
+        assert con.execute(counted).fetchone() != (2000,)
+        assert con.execute("SHOW BUDGET").fetchall()[0][2] > 0
+        for absent in ("SELECT * FROM public.pg_class", "SELECT COUNT(*) FROM main.pg_class"):
+            with pytest.raises(psycopg.errors.UndefinedTable):
+                con.execute(absent.encode())
+        con.execute("SELECT set_config('dpsql.account', 'bob', false)")
+        assert con.execute("SHOW BUDGET").fetchall()[0][0] == "clinic/ana"
 
 
 def test_a_text_with_the_name_of_a_catalog_decides_nothing(server: Serving) -> None:

@@ -12,9 +12,11 @@ from helpers.postgresql_server import Server
 from dpsql.server.wire.messages import ProtocolError
 from dpsql.server.wire.values import (
     BINARY_FORMAT,
+    OID_LIST,
     TEXT_FORMAT,
     encoded_column,
     parameter_of,
+    types_of_casts,
     wire_type,
 )
 
@@ -124,3 +126,24 @@ def test_what_is_no_value_of_its_type_is_refused_without_it(
         parameter_of(body, oid, format_, 1)
     assert caught.value.sqlstate == sqlstate
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("SELECT $1", (0,)),
+        ("a > $1::float8 AND b < $2 :: Date", (701, 1082)),
+        ("a > $2::double precision AND b = $1::numeric(5, 2)", (1700, 701)),
+        ("$1::timestamp with time zone, $2::timestamp", (1184, 1114)),
+        ("$1::bigint[], $2::ward, $3::int", (0, 0, 23)),
+        ("$1, $1::int, $1::text, $9::int", (23,)),
+    ],
+)
+def test_casts_tell_the_types_of_parameters(text: str, types: tuple[int, ...]) -> None:
+    assert types_of_casts(text, len(types)) == types
+
+
+def test_lists_of_numbers_of_catalogs_are_of_oids() -> None:
+    listed = wire_type(OID_LIST)
+    assert (listed.oid, listed.text([11, 2200])) == (1028, b"{11,2200}")
+    assert parameter_of(listed.binary([11, 2200]), 1028, 1, 1) == [11, 2200]

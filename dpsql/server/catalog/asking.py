@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from dpsql.engines.base.deadline import Deadline
-from dpsql.errors import EngineError, Error, NotSupportedError
+from dpsql.errors import EngineError, Error
+from dpsql.syntax.catalog_spelling import not_answered
 
 CATALOG_SECONDS: Final = 5.0
 """The most that a query over catalogs may take."""
@@ -45,14 +46,5 @@ class CatalogAsking:
                 "the query over the catalogs took longer than statement_timeout", code="time_limit"
             )
         if late or ended:
-            return catalog_refused("it takes too long" if late else "it takes too much memory")
-        return catalog_refused()
-
-
-def catalog_refused(reason: str = "it is not one that is known here") -> NotSupportedError:
-    """Make the error of a query over catalogs that has no answer."""
-    return NotSupportedError(
-        f"this query over the catalogs is not answered: {reason}",
-        code="catalog_query",
-        hint="SHOW TABLES and DESCRIBE list tables and columns, too.",
-    )
+            return not_answered("it takes too long" if late else "it takes too much memory")
+        return not_answered("it is not one that is known here")

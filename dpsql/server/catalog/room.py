@@ -22,12 +22,12 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.embedded.lockdown import isolated
 from dpsql.engines.embedded.running import execute
 from dpsql.policy.model import Policy
-from dpsql.server.catalog.asking import CatalogAsking, catalog_refused
+from dpsql.server.catalog.asking import CatalogAsking
 from dpsql.server.catalog.macros import MACROS
 from dpsql.server.catalog.room_process import CatalogAnswer, RoomEnded, RoomFailed, RoomProcess
 from dpsql.server.catalog.rows import catalog_rows
 from dpsql.server.catalog.structure import PG_CATALOG, CatalogColumn, CatalogRow, Structure
-from dpsql.syntax.catalog_spelling import INFORMATION_ROOM, PG_ROOM
+from dpsql.syntax.catalog_spelling import INFORMATION_ROOM, PG_ROOM, not_answered
 
 _MOST_IDLE: Final = 2  # processes that wait for the next query
 _EMPTY: Final = {"BOOLEAN": False, "VARCHAR": ""}
@@ -82,7 +82,7 @@ class CatalogRoom:
             return RoomProcess(self._database)
         except RoomFailed:
             pass
-        raise catalog_refused()
+        raise not_answered("no process for it could be started")
 
     def _take_back(self, process: RoomProcess) -> None:
         """Keep a process for the next query, if it can have one and few wait."""

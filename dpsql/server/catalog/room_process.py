@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -119,5 +120,5 @@ class RoomProcess:
     def end(self) -> None:
         """End it, and wait until it is gone."""
         self.kill()
-        with self._child:
+        with suppress(OSError), self._child:  # a part of a query may be unsent
             pass

@@ -419,16 +419,20 @@ _OF_CASTS: Final = MappingProxyType(
         **dict.fromkeys(("int", "int4", "integer"), 23),
         **dict.fromkeys(("int8", "bigint"), 20),
         **dict.fromkeys(("float4", "real"), 700),
-        **dict.fromkeys(("float8", "double"), 701),
+        **dict.fromkeys(("float8", "double", "double precision"), 701),
         **dict.fromkeys(("numeric", "decimal"), 1700),
         "date": 1082,
         "timestamp": 1114,
         "timestamptz": 1184,
+        "timestamp with time zone": 1184,
         "uuid": 2950,
         "bytea": 17,
     }
 )
-_CAST: Final = re.compile(r"\$([0-9]{1,4})\s*::\s*([A-Za-z_0-9]+)(?!\s*[A-Za-z_0-9\[])")
+_CAST: Final = re.compile(
+    r"\$([0-9]{1,4})\s*::\s*(double precision|timestamp with time zone|\w+)(?!\w|\s*\[)",
+    re.IGNORECASE,
+)
 
 
 def types_of_casts(text: str, number: int) -> tuple[int, ...]:
