@@ -81,6 +81,11 @@ class Guard:
         self._dataset.close()
 
     @property
+    def dataset(self) -> Dataset:
+        """The dataset that is served at present."""
+        return self._dataset
+
+    @property
     def dataset_name(self) -> str:
         """The name of the dataset behind the doors."""
         return self._dataset.policy.dataset

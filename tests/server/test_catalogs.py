@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
-from helpers.serving import PASSWORD, Serving, filled, started
+from helpers.serving import PASSWORD, POLICY, Serving, filled, started
 from psycopg.types import TypeInfo
 from psycopg.types.composite import CompositeInfo
 from psycopg.types.enum import EnumInfo
@@ -319,3 +320,31 @@ def test_catalogs_are_the_same_whatever_the_data(server: Serving, tmp_path: Path
     assert len(one) > 150
     assert one == two
     assert len(one["pg_catalog.pg_tables"]) == 2
+
+
+def test_catalogs_are_those_of_the_edition_that_is_served(tmp_path: Path) -> None:
+    filled(tmp_path)
+    (tmp_path / "clinic.duckdb").rename(tmp_path / "one.duckdb")
+    (tmp_path / "clinic.duckdb").symlink_to("one.duckdb")
+    server = started(tmp_path)
+    asked = "SELECT tablename FROM pg_tables ORDER BY 1"
+    try:
+        with server.connect() as con:
+            assert con.execute(asked).fetchall() == [("visits",), ("wards",)]
+            shutil.copy(tmp_path / "one.duckdb", tmp_path / "two.duckdb")
+            with duckdb.connect(str(tmp_path / "two.duckdb")) as owner:
+                owner.execute("CREATE TABLE doctors AS SELECT 1 AS a")
+            (tmp_path / "next").symlink_to("two.duckdb")
+            (tmp_path / "next").rename(tmp_path / "clinic.duckdb")
+            more = POLICY.replace("  wards: {public: true}", "  doctors: {public: true}")
+            (tmp_path / "policies.yaml").write_text(more, encoding="utf-8")
+            server.process.send_signal(signal.SIGHUP)
+            for _ in range(100):
+                if "opened again" in server.log.read_text():
+                    break
+                time.sleep(0.1)
+            assert con.execute(asked).fetchall() == [("doctors",), ("visits",)]
+    finally:
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(60)
+    assert "Traceback" not in server.log.read_text()

@@ -16,10 +16,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import psycopg
 import pytest
 from helpers.certificates import made
-from helpers.serving import PASSWORD, Serving, filled, started
+from helpers.serving import PASSWORD, POLICY, Serving, filled, started
 
 from dpsql.server.audit import verify_audit
 from dpsql.server.people.users import Users

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from dpsql import __version__
@@ -36,44 +36,81 @@ _LONGEST_SHAPE: Final = 2_000
 
 
 class Catalogs:
-    """The catalogs of a dataset, for all of its users. Safe for threads."""
+    """The catalogs of the dataset that is ``served`` now, for all users. Safe for threads."""
 
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
+    def __init__(self, served: Callable[[], Dataset]) -> None:
+        self._served = served
+        self._of: Dataset | None = None
         self._rooms: list[tuple[Policy, CatalogRoom]] = []
         self._lock = threading.Lock()
 
     def reader(self, user: str, account: str) -> CatalogReader:
         """Make the reader of a user who asks for an account."""
-        return CatalogReader(self, user, self._dataset.policy.of_account(account))
+        return CatalogReader(self, user, account)
+
+    @property
+    def dataset(self) -> Dataset:
+        """The dataset that is served at present."""
+        return self._served()
 
     def room(self, policy: Policy) -> CatalogRoom:
         """Return the room of a policy: the same for all that list the same tables alike."""
         with self._lock:
+            dataset = self._served()
+            if dataset is not self._of:
+                self._close_rooms()
+                self._of = dataset
             for other, room in self._rooms:
                 if other.tables == policy.tables:
                     return room
-            room = CatalogRoom(structure(), policy, self._dataset.engine.schema)
+            room = CatalogRoom(structure(), policy, dataset.engine.schema)
             self._rooms.append((policy, room))
             return room
+
+    def _close_rooms(self) -> None:
+        for _, room in self._rooms:
+            room.close()
+        self._rooms.clear()
 
     def close(self) -> None:
         """Close all rooms."""
         with self._lock:
-            for _, room in self._rooms:
-                room.close()
-            self._rooms.clear()
+            self._close_rooms()
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogView:
+    """What an account sees of an edition of the dataset."""
+
+    dataset: Dataset
+    policy: Policy
+    names: CatalogNames
+
+    @classmethod
+    def of(cls, dataset: Dataset, account: str) -> CatalogView:
+        """Return what an account sees. Raises ``UnknownName`` if there is no such account."""
+        policy = dataset.policy.of_account(account)
+        tables = frozenset(policy.tables)
+        return cls(dataset, policy, CatalogNames(structure().names, CATALOG_FUNCTIONS, tables))
 
 
 class CatalogReader:
     """One user's way to the catalogs."""
 
-    def __init__(self, catalogs: Catalogs, user: str, policy: Policy) -> None:
+    def __init__(self, catalogs: Catalogs, user: str, account: str) -> None:
         self._catalogs = catalogs
-        self._policy = policy
-        self._speaker = CatalogSpeaker(user, policy.dataset, VERSION_TEXT)
-        self._names = CatalogNames(structure().names, CATALOG_FUNCTIONS, frozenset(policy.tables))
+        self._account = account
+        self._view: CatalogView | None = None
+        self._speaker = CatalogSpeaker(user, catalogs.dataset.policy.dataset, VERSION_TEXT)
         self._asking: CatalogAsking | None = None
+
+    def _current(self) -> CatalogView:
+        """Return what the account sees now: the dataset may have been opened again."""
+        dataset = self._catalogs.dataset
+        view = self._view
+        if view is None or view.dataset is not dataset:
+            self._view = view = CatalogView.of(dataset, self._account)
+        return view
 
     @staticmethod
     def may_read(text: str) -> bool:
@@ -87,7 +124,7 @@ class CatalogReader:
         """
         try:
             read = _read if len(text) <= _LONGEST_KEPT else catalog_query
-            query = read(text, self._names)
+            query = read(text, self._current().names)
         except Error:
             _log(text)
             raise
@@ -114,7 +151,8 @@ class CatalogReader:
         """
         self._asking = asking = CatalogAsking(seconds)
         try:
-            return self._room.ask(self._written(statement, values), asking, rows=rows)
+            room = self._catalogs.room(self._current().policy)
+            return room.ask(self._written(statement, values), asking, rows=rows)
         except NotSupportedError:
             _log(statement.text)
             raise
@@ -127,11 +165,6 @@ class CatalogReader:
         if len(statement.text) > _LONGEST_KEPT or known.size > _LONGEST_KEPT:
             return statement.query.spelled(values, self._speaker)
         return _written(statement.query, known, self._speaker)
-
-    @cached_property
-    def _room(self) -> CatalogRoom:
-        """The room of the user's tables."""
-        return self._catalogs.room(self._policy)
 
 
 @dataclass(frozen=True, slots=True)
