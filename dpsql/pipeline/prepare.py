@@ -103,7 +103,7 @@ _Key: TypeAlias = tuple[
     object,
     str | None,
     tuple[Parameters, frozenset[str]],
-    tuple[bool, bool],
+    tuple[bool, bool, bool],
     tuple[FoundBounds | None, ...],
     tuple[int | None, GroupKeys, tuple[FirstAnswer, ...]],
 ]
@@ -117,7 +117,8 @@ class Question:
     bounds that were found for its blocks, in their order, None where none is needed. ``capped``: a
     maximum error that these make too dear gives way to the epsilon in force. Of a subquery that is
     answered first, ``part`` is the number, and ``keys`` are the conditions by which it is asked for
-    groups. ``answers`` are those that were given first.
+    groups. ``answers`` are those that were given first. ``supposed``: its values only stand for
+    those to come.
     """
 
     text: str
@@ -132,6 +133,7 @@ class Question:
     part: int | None = None
     keys: GroupKeys = ()
     answers: tuple[FirstAnswer, ...] = ()
+    supposed: bool = False
 
     @property
     def sound(self) -> bool:
@@ -146,7 +148,7 @@ class Question:
         """
         asked = (self.parameters, self.parameters.given)
         values = values_key(self.values)
-        flags, first = (self.pooling, self.capped), (self.part, self.keys, self.answers)
+        flags, first = (self.pooling, self.capped, self.supposed), (self.part, self.keys, self.answers)
         return self.text, values, self.mechanism, asked, flags, self.bounds, first
 
 
@@ -607,7 +609,7 @@ class Preparer:
         Nothing is given to one that is ``empty``, and nothing will be asked of its rows.
         """
         account, mechanism = self._account, question.mechanism
-        supposed = any(answer.supposed for answer in question.answers)
+        supposed = question.supposed or any(answer.supposed for answer in question.answers)
 
         def decided(block: Block) -> Block:
             try:
@@ -615,7 +617,7 @@ class Preparer:
             except QueryRefused as refused:
                 if not supposed or refused.code != "no_group_left":
                     raise
-                narrowed = block  # what only stands for an answer need not be a declared value
+                narrowed = block  # what only stands for a value need not be a declared one
             given = (
                 narrowed
                 if empty

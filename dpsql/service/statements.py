@@ -190,7 +190,8 @@ class Statements:
     def _described(self, text: str, values: PlaceholderValues | None) -> Description:
         names = query_parameters(text)
         given = dict.fromkeys(names) if values is None else values
-        columns = self._answerer.describe(self.question(text, Arguments(given)))
+        question = replace(self.question(text, Arguments(given)), supposed=values is None)
+        columns = self._answerer.describe(question)
         types = self._answerer.types_of(given)
         parameters = tuple(QueryParameter(name, types[name]) for name in names)
         return Description(_answer_columns(columns), parameters)

@@ -138,6 +138,17 @@ def test_parameters_have_the_types_of_their_values(
     assert {each.type for each in unknown.parameters} == {None}
 
 
+def test_values_to_come_may_be_declared_ones_of_a_key(connection: dpsql.Connection) -> None:
+    text = "SELECT c, count(*) AS n FROM visits WHERE c = ? GROUP BY c"
+    unknown = connection.describe(text)
+    assert unknown.columns == connection.describe(text, ["red"]).columns
+    for given in ([None], ["black"]):
+        with fails_with("no_group_left"):
+            connection.describe(text, given)
+        with fails_with("no_group_left"):
+            connection.sql(text, given)
+
+
 def test_parameters_of_explained_and_of_public_queries(connection: dpsql.Connection) -> None:
     found = connection.describe("EXPLAIN SELECT count(*) FROM visits WHERE n > ?", [1])
     assert [column.name for column in found.columns] == ["plan"]
