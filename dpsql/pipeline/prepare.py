@@ -148,7 +148,8 @@ class Question:
         """
         asked = (self.parameters, self.parameters.given)
         values = values_key(self.values)
-        flags, first = (self.pooling, self.capped, self.supposed), (self.part, self.keys, self.answers)
+        flags = self.pooling, self.capped, self.supposed
+        first = self.part, self.keys, self.answers
         return self.text, values, self.mechanism, asked, flags, self.bounds, first
 
 
