@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dpsql.accuracy.intervals import Interval
     from dpsql.budget import BudgetReport
     from dpsql.dbapi.connection import Connection, connect
+    from dpsql.dbapi.remote import RemoteConnection
     from dpsql.engines.duckdb.engine import DuckDBEngine
     from dpsql.engines.postgresql.engine import PostgreSQLEngine
     from dpsql.engines.spark.engine import SparkEngine
@@ -86,6 +87,7 @@ __all__ = [
     "PreparedStatement",
     "ProgrammingError",
     "QueryRefused",
+    "RemoteConnection",
     "Result",
     "Right",
     "SQLSyntaxError",
@@ -117,6 +119,7 @@ _LATER = {
     "Ledger": "dpsql.ledger",
     "Policy": "dpsql.policy.model",
     "PostgreSQLEngine": "dpsql.engines.postgresql.engine",
+    "RemoteConnection": "dpsql.dbapi.remote",
     "Result": "dpsql.results.result",
     "SparkEngine": "dpsql.engines.spark.engine",
     "check_policy": "dpsql.owner.conformance",

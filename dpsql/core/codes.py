@@ -176,6 +176,18 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "is suspended.",
     },
     InterfaceError: {
+        "token_missing": "A server over HTTP is to be asked without a token.",
+        "bad_request": "A request over HTTP that cannot be read, or has fields that it may not.",
+        "body_too_large": "The body of a request over HTTP is too large.",
+        "method_not_allowed": "A route of the server does not take this method of HTTP.",
+        "not_acceptable": "A request over HTTP accepts no format that answers have.",
+        "not_json": "The body of a request over HTTP is not said to be JSON.",
+        "nothing_to_set": "SET or RESET over HTTP, where each request has a session of its own.",
+        "query_running": "A query with the id that a request over HTTP chose still runs.",
+        "too_slow": "The body of a request over HTTP came too slowly.",
+        "query_not_running": "No query runs with the id that was to be cancelled.",
+        "unknown_route": "The server has no such route of HTTP.",
+        "wrong_host": "A request over HTTP is for another host than the server's.",
         "audit_altered": "Lines of a server's audit log were changed, left out or cut off.",
         "audit_unusable": "The file for a server's audit log is another one, in use or not "
         "private.",
@@ -287,6 +299,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "view_unreadable": "A view that fails, or reads files which its engine no longer reaches.",
     },
     InternalError: {
+        "internal_error": "A fault in the server. Its log has more under the number that is told.",
         "not_tried": "There are no made-up rows to try a query on. What is not tried is refused, "
         "however often it is asked; nothing was spent.",
         "statement_unrecognised": "The engine's own plan of the generated SQL is none that "
@@ -358,6 +371,9 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
     },
     OperationalError: {
         "audit_not_written": "The audit log of a server cannot be written, so nothing is asked.",
+        "bad_reply": "What answers at the address of a server is none, or of another version.",
+        "server_not_reached": "A server over HTTP did not answer, or its certificate is not "
+        "trusted.",
         "server_busy": "The server has no room for another statement: ask again later.",
         "login_failed": "A login at a server failed: name, password, token or their exchange were "
         "wrong, or too many failed before. It says no more to anybody.",

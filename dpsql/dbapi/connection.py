@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, overload
 
 from dpsql import errors
 from dpsql.budget import payer
+from dpsql.client.transport import RemoteServer, is_server_address
 from dpsql.core.plain import plain_text
 from dpsql.core.progress import Percent
 from dpsql.dbapi.cursor import Cursor
+from dpsql.dbapi.remote import RemoteConnection
 from dpsql.engines.base.engine import Database
 from dpsql.ledger import Ledger
 from dpsql.pipeline.events import Observer
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@overload
 def connect(
     database: str | Path | Database | SparkSession,
     policies: str | Path | Policy = "policies.yaml",
@@ -35,7 +38,29 @@ def connect(
     progress: Percent | None = None,
     observer: Observer | None = None,
     **parameters: Unpack[PrivacyParameters],
-) -> Connection:
+) -> Connection: ...
+@overload
+def connect(
+    database: str,
+    *,
+    token: str,
+    analyst: str = "",
+    certificate: str | None = None,
+    **parameters: Unpack[PrivacyParameters],
+) -> RemoteConnection: ...
+def connect(
+    database: str | Path | Database | SparkSession,
+    policies: str | Path | Policy = "policies.yaml",
+    ledger: str | Path | Ledger | NotGiven | None = NOT_GIVEN,
+    analyst: str = "",
+    *,
+    session: str = "",
+    progress: Percent | None = None,
+    observer: Observer | None = None,
+    token: str | None = None,
+    certificate: str | None = None,
+    **parameters: Unpack[PrivacyParameters],
+) -> Connection | RemoteConnection:
     """Open a connection for one analyst.
 
     ``database``: a DuckDB, Parquet or CSV file, the ``postgresql://`` URL of a server's database,
@@ -48,10 +73,26 @@ def connect(
     analyst's, which pays too; the owner may limit it. ``progress``: told 0, 1, ..., 100 percent
     while a query for keys alone reads its rows, which takes long on large tables; the numbers are
     the same for all data, but not when they come. ``observer``: told of each event, as it happens.
-    ``parameters``: privacy parameters for all queries of this connection. Raises ``PolicyError``,
-    ``LedgerError``, ``UnknownName``, ``ParameterError`` or ``InterfaceError``, saying what is wrong
-    and where.
+    ``parameters``: privacy parameters for all queries of this connection.
+
+    ``https://host:8439`` is the address of a server that ``dpsql serve --http`` runs, and needs a
+    ``token``: a ``RemoteConnection`` has the same ``sql``, ``explain``, ``describe`` and
+    ``cursor``. ``analyst`` is then the account that pays, the token's usual one if left out,
+    ``certificate`` a file of certificates to trust instead of the system's.
+
+    Raises ``PolicyError``, ``LedgerError``, ``UnknownName``, ``ParameterError`` or
+    ``InterfaceError``, saying what is wrong and where.
     """
+    if is_server_address(database):
+        return RemoteConnection(
+            RemoteServer.at(str(database), token or "", analyst, certificate), dict(parameters)
+        )
+    if token is not None or certificate is not None:
+        raise errors.InterfaceError(
+            "a token is for the address of a server",
+            code="bad_address",
+            hint="Write https://host:8439 as the database.",
+        )
     analyst, session = plain_text("analyst", analyst), plain_text("session", session)
 
     def accept(policy: Policy) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,6 +12,7 @@ from typing import Final
 from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
 from dpsql.errors import Error, InterfaceError, NotSupportedError, OperationalError
+from dpsql.pipeline.events import Observer, SessionEvent
 from dpsql.server.audit import AuditLog
 from dpsql.server.people.lockout import Lockout, LoginAttempt
 from dpsql.server.people.records import MOST_NAME, Login, Role
@@ -26,6 +28,22 @@ class Knock:
     """A login by SCRAM that is under way."""
 
     exchange: ScramExchange
+    attempt: LoginAttempt
+    login: Login | None
+
+    @property
+    def wait(self) -> float:
+        """The seconds after which the answer is given, whatever it is."""
+        return self.attempt.wait
+
+
+@dataclass(frozen=True, slots=True)
+class TokenKnock:
+    """A login by a token alone that is under way.
+
+    It fails where ``login`` is None.
+    """
+
     attempt: LoginAttempt
     login: Login | None
 
@@ -57,6 +75,7 @@ class Guard:
         self._users = users
         self._audit = audit
         self._lockout = lockout or Lockout()
+        self._key = secrets.token_bytes(32)
 
     def serve(self, dataset: Dataset) -> None:
         """Serve another edition of the dataset, to all who are in already as well.
@@ -100,10 +119,26 @@ class Guard:
         exchange = ScramExchange(found.verifier, allowed=found.login is not None, binding=binding)
         return Knock(exchange, attempt, found.login)
 
+    def knock_by_token(self, secret: str, address: str) -> TokenKnock:
+        """Begin a login by a token, and count it if it fails.
+
+        Who fails is counted by address and by the token that was tried: no user is named, and none
+        can be kept out. Raises ``login_failed`` for an address that has failed too often.
+        """
+        # By a key of this process: what is logged does not help to guess what was tried.
+        tried = hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256").hex()
+        attempt = self._lockout.begin(f"token {tried[:16]}", address)
+        try:
+            return TokenKnock(attempt, self._users.check_token(secret))
+        except OperationalError:
+            self._lockout.failed(attempt)
+            self._note_refusal(attempt, "login_failed")
+            return TokenKnock(attempt, None)
+
     def failed(self, knock: Knock) -> None:
         """Count a login that has failed."""
         self._lockout.failed(knock.attempt)
-        self._note_refusal(knock, "login_failed")
+        self._note_refusal(knock.attempt, "login_failed")
 
     def admit(self, knock: Knock, database: str, settings: Mapping[str, str]) -> Admitted:
         """Open a session for a login that has succeeded.
@@ -115,31 +150,63 @@ class Guard:
         if login is None or not knock.exchange.succeeded:
             raise login_failed()
         try:
-            account = self._account(knock, login, database, settings.get(ACCOUNT_SETTING))
+            self._require_dataset(knock.attempt.user, database)
         except Error as error:
-            self._note_refusal(knock, error.code)
+            self._note_refusal(knock.attempt, error.code)
+            raise
+        return self._opened(knock.attempt, login, settings.get(ACCOUNT_SETTING))
+
+    def admit_by_token(
+        self, knock: TokenKnock, account: str | None, observer: Observer | None = None
+    ) -> Admitted:
+        """Open a session for a token, which pays from an account; None is its usual one.
+
+        Raises ``login_failed``, and ``NotSupportedError`` for what it may not have.
+        """
+        if knock.login is None:
+            raise login_failed()
+        return self._opened(knock.attempt, knock.login, account, observer)
+
+    def _opened(
+        self,
+        attempt: LoginAttempt,
+        login: Login,
+        asked: str | None,
+        observer: Observer | None = None,
+    ) -> Admitted:
+        try:
+            account = self._account(login, asked)
+        except Error as error:
+            self._note_refusal(attempt, error.code)
             raise
         who = {"session": secrets.token_hex(8), "user": login.user, "account": account}
-        self._audit.write("login", **who, token=login.token, address=knock.attempt.address)
+        self._audit.write("login", **who, token=login.token, address=attempt.address)
         self._users.record_use(login)
-        session = self._dataset.session(account, observer=self._audit.observer(**who))
-        return Admitted(login, account, session)
+        audited = self._audit.observer(**who)
 
-    def _note_refusal(self, knock: Knock, code: str) -> None:
-        attempt = knock.attempt
+        def both(event: SessionEvent) -> None:
+            audited(event)
+            if observer is not None:
+                observer(event)
+
+        return Admitted(login, account, self._dataset.session(account, observer=both))
+
+    def _note_refusal(self, attempt: LoginAttempt, code: str) -> None:
         with suppress(OperationalError):  # it is refused in any case
             user = printable(attempt.user, MOST_NAME)
             self._audit.write("login_refused", user=user, address=attempt.address, code=code)
 
-    def _account(self, knock: Knock, login: Login, database: str, asked: str | None) -> str:
-        """Choose the account that pays: by the client's wish, or the usual one of the login."""
+    def _require_dataset(self, user: str, database: str) -> None:
         policy = self._dataset.policy
-        if fold(database) not in (fold(policy.dataset), fold(knock.attempt.user)):
+        if fold(database) not in (fold(policy.dataset), fold(user)):
             raise InterfaceError(
                 "there is no dataset of this name",
                 code="unknown_dataset",
                 hint=f"The dataset here is {policy.dataset}.",
             )
+
+    def _account(self, login: Login, asked: str | None) -> str:
+        """Choose the account that pays: by the client's wish, or the usual one of the login."""
         if Role.ANALYST not in login.roles:
             raise NotSupportedError(
                 "only analysts may ask questions",

@@ -13,12 +13,13 @@ import ipaddress
 import math
 import signal
 import ssl
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from dpsql.core.extras import install_hint
 from dpsql.errors import Error, InterfaceError, OperationalError, ParameterError
 from dpsql.server.audit import LOG, AuditLog
 from dpsql.server.catalog.catalogs import Catalogs
@@ -29,7 +30,11 @@ from dpsql.server.wire.door import Door
 from dpsql.server.workers import Workers
 from dpsql.service.session import Dataset
 
+if TYPE_CHECKING:
+    from dpsql.server.http.listener import HttpDoor
+
 USUAL_PORT: Final = 5439
+USUAL_HTTP_PORT: Final = 8439
 USUAL_GRACE: Final = 30.0
 
 
@@ -41,11 +46,11 @@ class Listen:
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> Listen:
+    def parse(cls, text: str, usual: int = USUAL_PORT) -> Listen:
         """Read ``127.0.0.1:5439``, ``[::1]:5439`` or a host alone. Raises ``InterfaceError``."""
         host, sign, port = text.rpartition(":")
         if not sign or text.endswith("]"):
-            host, port = text, str(USUAL_PORT)
+            host, port = text, str(usual)
         host = host.removeprefix("[").removesuffix("]")
         if not host or not port.isdecimal() or int(port) > 65_535:
             raise InterfaceError(
@@ -78,7 +83,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """How the server listens and runs.
+    """How the server listens and runs: for PostgreSQL's clients, and for HTTP if there is ``http``.
 
     ``grace``: the seconds that statements have to end once the server stops. ``places`` and
     ``of_account`` are those of ``Workers``.
@@ -89,6 +94,7 @@ class ServerSettings:
     grace: float = USUAL_GRACE
     places: int | None = None
     of_account: int | None = None
+    http: Listen | None = None
 
     def require_safe(self) -> None:
         """Raise ``InterfaceError`` for an address that others reach without encryption.
@@ -101,9 +107,11 @@ class ServerSettings:
                 code="bad_parameter",
                 hint="Give --grace 30, or leave it out.",
             )
-        if self.certificate is None and not self.listen.loopback:
+        addresses = (self.listen, self.http)
+        open_ = next((each for each in addresses if each is not None and not each.loopback), None)
+        if self.certificate is None and open_ is not None:
             raise InterfaceError(
-                f"other machines reach {self.listen}, and there is no certificate",
+                f"other machines reach {open_}, and there is no certificate",
                 code="plaintext_refused",
                 hint="Give --certificate and --certificate-key, or listen on 127.0.0.1 alone.",
             )
@@ -148,9 +156,9 @@ async def serve(
     users: Users,
     audit: AuditLog,
     settings: ServerSettings,
-    told: Callable[[Dataset, Listen], None] = lambda dataset, address: None,
+    told: Callable[[Dataset, Listen, Listen | None], None] = lambda dataset, address, http: None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; ``told`` gets the address once it listens.
+    """Serve until SIGTERM or SIGINT; ``told`` gets the addresses once it listens.
 
     ``opened`` opens the dataset, now and at each SIGHUP; it is closed at the end.
     Raises ``InterfaceError`` where it cannot, and ``OperationalError`` where the audit log cannot
@@ -163,38 +171,74 @@ async def serve(
     workers = Workers(settings.places, settings.of_account)
     catalogs = Catalogs(lambda: guard.dataset)
     door = Door(guard, workers, tls, catalogs.reader)
+    http: HttpDoor | None = None
     stop = asyncio.Event()
     reopening = Reopening(guard, audit, opened, tls)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, reopening.ask)
-    busy = False
+    server: asyncio.Server | None = None
+    begun = False
     try:
-        server = await asyncio.start_server(door.serve, settings.listen.host, settings.listen.port)
-    except OSError:
-        busy = True
-    if busy:
-        guard.close()
-        raise InterfaceError(
-            f"nothing can listen on {settings.listen}",
-            code="bad_address",
-            hint="Another process may listen there. Give another --listen.",
-        )
-    host, port = server.sockets[0].getsockname()[:2]
-    try:
-        audit.write("started", dataset=dataset.policy.dataset, address=f"{Listen(host, port)}")
-        told(dataset, Listen(host, port))
+        with _listening(settings.listen, "--listen"):
+            server = await asyncio.start_server(
+                door.serve, settings.listen.host, settings.listen.port
+            )
+        address, web = Listen(*server.sockets[0].getsockname()[:2]), None
+        if settings.http is not None:
+            http = _http_door(guard, workers, tls)
+            with _listening(settings.http, "--http"):
+                web = Listen(*await http.start(settings.http.host, settings.http.port))
+        more = {} if web is None else {"http": f"{web}"}
+        audit.write("started", dataset=dataset.policy.dataset, address=f"{address}", **more)
+        begun = True
+        told(dataset, address, web)
         await stop.wait()
     finally:
-        server.close()
-        await door.stop(settings.grace)
+        if server is not None:
+            server.close()
+        doors = [door.stop(settings.grace)]
+        doors += [] if http is None else [http.stop(settings.grace)]
+        await asyncio.gather(*doors)
         await reopening.end()
         workers.close()
         catalogs.close()
         guard.close()
-        with suppress(OperationalError):  # it ends in any case
-            audit.write("stopped")
+        if begun:
+            with suppress(OperationalError):  # it ends in any case
+                audit.write("stopped")
+
+
+@contextmanager
+def _listening(listen: Listen, option: str) -> Iterator[None]:
+    """Raise ``InterfaceError`` where nothing can listen on an address."""
+    busy = False
+    try:
+        yield
+    except OSError:
+        busy = True
+    if busy:
+        raise InterfaceError(
+            f"nothing can listen on {listen}",
+            code="bad_address",
+            hint=f"Another process may listen there. Give another {option}.",
+        )
+
+
+def _http_door(guard: Guard, workers: Workers, tls: Tls | None) -> HttpDoor:
+    """Build the door for HTTP, whose packages are loaded for it alone."""
+    try:
+        from dpsql.server.http.listener import HttpDoor
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11"):
+            raise
+        missing = error.name
+    else:
+        return HttpDoor(guard, workers, tls)
+    raise InterfaceError(
+        f"{missing} is not installed", code="missing_package", hint=install_hint("server")
+    )
 
 
 class Reopening:

@@ -37,6 +37,7 @@ TEXT: Final = {
     "present/result_files.py": SHOWN,
     "results/description.py": SHOWN,
     "results/reading.py": SHOWN,
+    "server/http/bodies.py": SHOWN,
     "server/wire/portals.py": SHOWN,
     "server/wire/values.py": SHOWN,
     "service/answering.py": SHOWN,

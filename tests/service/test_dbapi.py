@@ -241,7 +241,7 @@ def test_fetchmany_reads_whole_numbers_of_rows(con: dbapi.Connection, size: obje
 )
 def test_connect_refuses_what_is_no_path(tmp_path: Path, arguments: tuple[object, ...]) -> None:
     with pytest.raises(dbapi.Error):
-        dbapi.connect(*arguments, analyst="ana")  # type: ignore[arg-type, misc]
+        dbapi.connect(*arguments, analyst="ana")  # type: ignore[call-overload]
 
 
 def test_type_codes_are_names_of_types_and_equal_their_kind_alone(con: dbapi.Connection) -> None:

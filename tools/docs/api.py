@@ -27,6 +27,16 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("connect", "Connection", "DuckDBEngine", "PostgreSQLEngine", "SparkEngine"),
     ),
     (
+        "Connecting to a server",
+        "dpsql.dbapi.remote",
+        ("RemoteConnection", "RemotePrice", "RemoteBudget", "RemoteTable", "RemoteQuestion"),
+    ),
+    (
+        "Answers of a server",
+        "dpsql.client.answers",
+        ("RemoteAnswer", "RemoteCost", "RemoteWarning"),
+    ),
+    (
         "Sessions of many analysts",
         "dpsql",
         ("open_dataset", "Dataset", "Session", "PreparedStatement", "Right"),
@@ -76,6 +86,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 
 MADE_BY_DPSQL = (
+    *("RemoteConnection", "RemoteAnswer"),
     *("Connection", "Session", "PreparedStatement", "Result", "Cursor", "Ledger", "Owner"),
 )
 """Classes whose constructor is not for callers."""

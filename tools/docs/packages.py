@@ -27,6 +27,7 @@ SAYS = {
     "interfaces": "command line, shell, demo, SQLAlchemy",
     "notebook": "magics",
     "dbapi": "PEP 249",
+    "client": "asks a server",
     "agents": "tools for models",
     "server": "doors and people",
     "present": "text, HTML, plots, files",

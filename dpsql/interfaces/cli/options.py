@@ -174,6 +174,11 @@ listen = _setting(
     help="Where PostgreSQL's clients connect to a server. Beyond its machine only with a "
     "certificate.",
 )
+http = _setting(
+    "--http",
+    metavar="HOST:PORT",
+    help="Where a server answers HTTP, too, such as 127.0.0.1:8439; nowhere if left out.",
+)
 certificate = _setting(
     "--certificate",
     path=True,
@@ -250,7 +255,7 @@ def of_a_question(command: CommandFunction) -> CommandFunction:
 
 def of_a_server(command: CommandFunction) -> CommandFunction:
     """Add the options of a server: users, address, certificate, audit log and grace."""
-    return _stacked((users, listen, certificate, certificate_key, audit, grace))(command)
+    return _stacked((users, listen, http, certificate, certificate_key, audit, grace))(command)
 
 
 def _parameter(spec: ParameterSpec) -> Decorator:

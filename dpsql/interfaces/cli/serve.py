@@ -21,6 +21,7 @@ from dpsql.interfaces.cli.printing import remark
         "dpsql serve -d clinic.duckdb --users users.db",
         "dpsql serve -d clinic.duckdb --users users.db --listen 0.0.0.0:5439 "
         "--certificate chain.pem --certificate-key key.pem",
+        "dpsql serve -d clinic.duckdb --users users.db --http 127.0.0.1:8439",
     )
 )
 @options.database
@@ -34,19 +35,27 @@ def serve_command(
     users: Path,
     audit: Path,
     listen: str,
+    http: str | None,
     certificate: Path | None,
     certificate_key: Path | None,
     grace: float,
 ) -> None:
     """Serve analysts with psql, drivers and dashboards, and keep the data to itself.
 
-    Speaks the PostgreSQL protocol. Who may come in is kept by `dpsql user`; what they may ask, and
-    how much may be learned, by the policies. SIGTERM stops it once what runs is answered, SIGHUP
-    opens the database, the policies and the certificate again without closing connections.
+    Speaks the PostgreSQL protocol and, with --http, HTTP and JSON. Who may come in is kept by
+    `dpsql user`; what they may ask, and how much may be learned, by the policies. SIGTERM stops it
+    once what runs is answered, SIGHUP opens the database, the policies and the certificate again
+    without closing connections.
     """
     from dpsql.server.audit import AuditLog
     from dpsql.server.people.users import Users
-    from dpsql.server.serving import Certificate, Listen, ServerSettings, serve
+    from dpsql.server.serving import (
+        USUAL_HTTP_PORT,
+        Certificate,
+        Listen,
+        ServerSettings,
+        serve,
+    )
     from dpsql.service.opening import open_dataset
     from dpsql.service.session import Dataset
 
@@ -62,6 +71,7 @@ def serve_command(
         if certificate is None or certificate_key is None
         else Certificate(certificate, certificate_key),
         grace,
+        http=None if http is None else Listen.parse(http, USUAL_HTTP_PORT),
     )
     settings.require_safe()
     place = located(ledger, policies, database)
@@ -69,12 +79,15 @@ def serve_command(
         people = stack.enter_context(Users(users))
         log = stack.enter_context(closing(AuditLog(audit)))
 
-        def told(dataset: Dataset, address: Listen) -> None:
+        def told(dataset: Dataset, address: Listen, web: Listen | None) -> None:
             name = dataset.policy.dataset
             announce(dataset.ledger_created, place)
             mode = "" if certificate is None else " sslmode=verify-full"
             remark(f"{name} is served on {address}")
             remark(f'psql "host={address.host} port={address.port} dbname={name} user=…{mode}"')
+            if web is not None:
+                scheme = "http" if certificate is None else "https"
+                remark(f"over HTTP on {scheme}://{web}/v1")
 
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
         opened = partial(open_dataset, database, policies, place)

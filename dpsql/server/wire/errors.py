@@ -6,13 +6,12 @@ but a number, under which the log has its class and where it was raised.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from dpsql import errors
-from dpsql.server.audit import LOG
+from dpsql.server.faults import logged_fault
 from dpsql.server.wire.messages import ProtocolError
 
 _OF_CODES: Final[Mapping[str, str]] = MappingProxyType(
@@ -70,7 +69,8 @@ def error_fields(error: Exception, statement: str = "", before: int = 0) -> dict
     if isinstance(error, ProtocolError):
         return fields(error.text, error.sqlstate)
     if not isinstance(error, errors.Error):
-        return _internal(error)
+        number = logged_fault(error)
+        return fields(f"internal error {number}: the server's log has more", "XX000")
     found = fields(f"{error.reason} [{error.code}]", sqlstate_of(error))
     if error.hint:
         found["H"] = error.hint
@@ -81,14 +81,3 @@ def error_fields(error: Exception, statement: str = "", before: int = 0) -> dict
         if offset <= len(statement):
             found["P"] = str(before + offset + 1)
     return found
-
-
-def _internal(error: Exception) -> dict[str, str]:
-    """Log where an unexpected error was raised, never its text, and tell its number."""
-    number = secrets.token_hex(4)
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    where = "" if trace is None else f"{trace.tb_frame.f_code.co_qualname}:{trace.tb_lineno}"
-    LOG.error("internal error %s: %s in %s", number, type(error).__name__, where)
-    return fields(f"internal error {number}: the server's log has more", "XX000")

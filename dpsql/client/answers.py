@@ -1,0 +1,188 @@
+"""Answers of a server, which are read like those of a connection of one's own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+
+from dpsql.accuracy.intervals import Interval, check_confidence
+from dpsql.client.transport import bad_reply
+from dpsql.core.formatting import json_text
+from dpsql.core.sql_types import VARCHAR, SqlType
+from dpsql.errors import AnswerWarning, ParameterError, StaleAnswerWarning
+from dpsql.results.reading import ReadableAnswer
+from dpsql.results.rows import HeldAnswer
+
+_CONFIDENCE: Final = 0.95
+_WHOLE: Final = frozenset(
+    {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")}
+    | {"INTEGER", "UINTEGER"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteCost:
+    """The cost of an answer, in epsilon, and the rest of the account."""
+
+    epsilon_paid: float
+    epsilon_reserved: float
+    free: bool
+    answered: str | None
+    epsilon_left: float | None
+
+    @property
+    def stored(self) -> bool:
+        """True if it was paid for before, and cost nothing now."""
+        return self.answered is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteWarning:
+    """What limits the meaning of an answer, in a sentence."""
+
+    kind: str
+    text: str
+
+    def python_warning(self) -> AnswerWarning:
+        """Return the Python warning that says the same."""
+        return (StaleAnswerWarning if self.kind == "stale" else AnswerWarning)(self.text)
+
+
+class RemoteAnswer(ReadableAnswer):
+    """The answer of a server to one statement.
+
+    ``columns``, rows and data frames are those of a ``Result``; intervals have 95% confidence.
+    Values of types that JSON has no form for (lists, structs) are text in data frames.
+    """
+
+    def __init__(self, reply: dict[str, Any]) -> None:
+        try:
+            names = [str(one["name"]) for one in reply["columns"]]
+            kinds = [_type(one["type"]) for one in reply["columns"]]
+            readers = [_reader(kind) for kind in kinds]
+            rows = [
+                tuple(read(cell) for read, cell in zip(readers, row, strict=True))
+                for row in reply["rows"]
+            ]
+            cost = reply["cost"]
+            self.cost = RemoteCost(
+                float(cost["epsilon_paid"]),
+                float(cost["epsilon_reserved"]),
+                bool(cost["free"]),
+                _text_or_none(cost["answered"]),
+                _number_or_none(cost["epsilon_left"]),
+            )
+            self.warnings = tuple(
+                RemoteWarning(str(one["kind"]), str(one["text"])) for one in reply["warnings"]
+            )
+            self._intervals = {
+                str(one["column"]): Interval(
+                    _numbers(one["low"], len(rows)), _numbers(one["high"], len(rows))
+                )
+                for one in reply["intervals"]
+            }
+            self._reading = str(reply["reading"])
+            self.release_id = _text_or_none(reply["release_id"])
+            known = set(self._intervals) <= set(names)
+        except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
+            known = False
+        if not known:
+            raise bad_reply()
+        self._warned = False
+        super().__init__(HeldAnswer(names, kinds, rows), len(names))
+
+    def intervals(self, confidence: float = _CONFIDENCE) -> dict[str, Interval]:
+        """Return the confidence intervals of the noisy columns.
+
+        Raises ``ParameterError`` for another confidence than that of the server's, 0.95.
+        """
+        if check_confidence(confidence) != _CONFIDENCE:
+            raise ParameterError(
+                "a server tells intervals of 95% confidence",
+                code="parameter_out_of_range",
+                hint="Leave confidence out.",
+            )
+        return dict(self._intervals)
+
+    def summary(self, confidence: float = _CONFIDENCE) -> str:
+        """Say in sentences how close the values are, and what was left out."""
+        check_confidence(confidence)
+        self._warned = True
+        return self._reading
+
+    def warn(self, stacklevel: int) -> None:
+        """Raise the warnings as Python warnings, once for an answer."""
+        if self._warned:
+            return
+        self._warned = True
+        for one in self.warnings:
+            warnings.warn(one.python_warning(), stacklevel=stacklevel)
+
+    def attributes(self) -> dict[str, object]:
+        """Return facts for the ``attrs`` of pandas frames."""
+        found = [{"kind": one.kind, "text": one.text} for one in self.warnings]
+        return {"dpsql_answered": self.cost.answered, "dpsql_warnings": found}
+
+
+def _type(text: object) -> SqlType:
+    """Read a type that values of Python have; any other is text."""
+    found = SqlType.of(str(text)[:100])
+    kind = found.kind
+    if kind == "DECIMAL":
+        width, scale = found.digits
+        return SqlType.decimal(width, scale) if 0 <= scale <= width <= 38 else VARCHAR
+    return SqlType.of(kind) if kind in _WHOLE or kind in _READERS else VARCHAR
+
+
+def _reader(kind: SqlType) -> Callable[[Any], Any]:
+    read = Decimal if kind.is_decimal else int if kind.kind in _WHOLE else _READERS[kind.kind]
+    return lambda cell: None if cell is None else read(cell)
+
+
+def _text(cell: object) -> str:
+    return cell if isinstance(cell, str) else json_text(cell)
+
+
+def _truth(cell: object) -> bool:
+    if not isinstance(cell, bool):
+        raise ValueError("no truth value")
+    return cell
+
+
+def _bytes(cell: str) -> bytes:
+    return bytes.fromhex(cell.removeprefix("\\x"))
+
+
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "BOOLEAN": _truth,
+    "FLOAT": float,
+    "DOUBLE": float,
+    "VARCHAR": _text,
+    "DATE": date.fromisoformat,
+    "TIME": time.fromisoformat,
+    "TIMESTAMP": datetime.fromisoformat,
+    "TIMESTAMP WITH TIME ZONE": datetime.fromisoformat,
+    "UUID": UUID,
+    "BLOB": _bytes,
+}
+
+
+def _numbers(found: Sequence[Any], count: int) -> Any:
+    if len(found) != count:
+        raise ValueError("an interval for each row")
+    return np.array([np.nan if one is None else float(one) for one in found], dtype=np.float64)
+
+
+def _text_or_none(found: object) -> str | None:
+    return None if found is None else str(found)
+
+
+def _number_or_none(found: Any) -> float | None:
+    return None if found is None else float(found)

@@ -1,0 +1,441 @@
+"""Answers requests: who asks, what is asked, and a session for each.
+
+Nothing of a request but its headers is read before its login. A client that goes away ends its
+query only as long as that waits for its turn; once it has begun it comes to its end, as on the
+other door, and asked again it is free.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import Message, Receive, Scope, Send
+
+from dpsql.agents.facts import (
+    Charges,
+    contribution_bounds_of,
+    epsilon_left,
+    expected_errors,
+    free_words,
+    keys_of,
+    more_questions,
+    paid_cost,
+    table_facts,
+    tables_of,
+    warnings_of,
+)
+from dpsql.agents.kept import KeptAnswer
+from dpsql.agents.replies import ReplyPart
+from dpsql.agents.values import json_cell
+from dpsql.core.formatting import upper_figure
+from dpsql.errors import InterfaceError, UnknownName
+from dpsql.pipeline.events import QuestionAnswered, SessionEvent
+from dpsql.policy.parameters import check_parameter_name
+from dpsql.server.guard import Admitted, Guard, TokenKnock
+from dpsql.server.http.bodies import (
+    MOST_HISTORY,
+    BudgetReply,
+    DescribeReply,
+    DescribeRequest,
+    ExplainReply,
+    ExplainRequest,
+    HealthReply,
+    HistoryReply,
+    PaidQuestion,
+    QueryRequest,
+    StatementColumn,
+    TableReply,
+    TablesReply,
+    ViewsReply,
+    read_values,
+)
+from dpsql.server.http.formats import (
+    ANSWER_HEADER,
+    AnswerFacts,
+    MediaType,
+    accepted,
+    written_answer,
+)
+from dpsql.server.http.operations import ACCOUNT_HEADER, OPERATIONS, Operation, openapi
+from dpsql.server.http.problems import problem_response
+from dpsql.server.http.reading import (
+    bearer_of,
+    limit_of,
+    parsed_body,
+    read_body,
+    require_host,
+    require_no_body,
+    require_one_length,
+)
+from dpsql.server.people.scram import login_failed
+from dpsql.server.workers import Workers
+from dpsql.service.session import Session
+from dpsql.syntax.statements import Reset, Set, read_statement
+
+_Found = TypeVar("_Found")
+_TRIES: Final = 200
+_PAUSE: Final = 0.05  # between tries to end a query that may be about to begin reading
+
+
+@dataclass(slots=True, eq=False)
+class RunningQuery:
+    """A query between its arrival and its end. ``unwanted`` ends it while it waits for its turn."""
+
+    account: str
+    session: Session
+    unwanted: bool = False
+    begun: bool = False
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def begin(self) -> None:
+        """Begin to answer it. Raises ``InterfaceError`` where nobody waits for it any more."""
+        self.begun = True
+        if self.unwanted:
+            raise InterfaceError("the query was cancelled", code="cancelled")
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What the events of a session tell of its answer."""
+
+    charges: Charges = field(default_factory=Charges)
+    question: str | None = None
+
+    def __call__(self, event: SessionEvent) -> None:
+        self.charges(event)
+        if isinstance(event, QuestionAnswered):
+            self.question = event.fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A request after its login."""
+
+    request: Request
+    knock: TokenKnock
+    given: Any
+
+    @property
+    def account(self) -> str | None:
+        return self.request.headers.get(ACCOUNT_HEADER)
+
+
+class HttpApp:
+    """The application of the door, for a server of ASGI. ``hosts`` are its names, any if None."""
+
+    def __init__(self, guard: Guard, workers: Workers, hosts: frozenset[str] | None) -> None:
+        self._guard = guard
+        self._workers = workers
+        self._hosts = hosts
+        self._named: dict[tuple[str, str], RunningQuery] = {}
+        self._queries: set[RunningQuery] = set()
+        self.stopping = False
+        routes = [
+            Route(one.path, partial(self._respond, one), methods=[one.method]) for one in OPERATIONS
+        ]
+        self._router = Router(routes, redirect_slashes=False)
+
+    def interrupt(self) -> None:
+        """End all queries that run or wait."""
+        for each in self._queries:
+            each.unwanted = True
+            each.session.interrupt()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, whatever it is."""
+        if scope["type"] != "http":
+            return
+        begun = False
+
+        async def told(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                message["headers"] = [*message.get("headers", []), *_always()]
+            await send(message)
+
+        try:
+            scope["app"] = self  # the router raises what it does not find
+            headers = Headers(scope=scope)
+            require_host(headers, self._hosts)
+            require_one_length(headers)
+            if scope["method"] != "POST":
+                require_no_body(headers)
+            await self._router(scope, receive, told)
+        except HTTPException as error:
+            await problem_response(_unrouted(error))(scope, receive, told)
+        except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
+            response = problem_response(error)
+            if not begun:
+                await response(scope, receive, told)
+
+    async def _respond(self, one: Operation, request: Request) -> Response:
+        try:
+            if not one.login:
+                return self._open(one)
+            call = await self._called(one, request)
+            found: Response = await getattr(self, f"_{one.name}")(call)
+            return found
+        except HTTPException:
+            raise
+        except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
+            return problem_response(error)
+
+    def _open(self, one: Operation) -> Response:
+        if one.name == "openapi":
+            return Response(openapi(), media_type=MediaType.JSON.value)
+        if one.name == "ready" and self.stopping:
+            raise InterfaceError("the server is stopping", code="closed")
+        return _reply(HealthReply(status="ok"))
+
+    async def _called(self, one: Operation, request: Request) -> _Call:
+        """Let a client in, then read what it sends."""
+        secret = bearer_of(request.headers)
+        address = request.client.host if request.client is not None else ""
+        shortly = self._workers.shortly
+        knock = await shortly(lambda: self._guard.knock_by_token(secret, address))
+        await asyncio.sleep(knock.wait)
+        if knock.login is None:
+            raise login_failed()
+        takes = one.takes
+        if takes is None:
+            return _Call(request, knock, None)
+        body = await read_body(request)
+        return _Call(request, knock, await shortly(lambda: parsed_body(body, takes)))
+
+    async def _in_session(
+        self, call: _Call, work: Callable[[Session], _Found], heard: _Heard | None = None
+    ) -> _Found:
+        """Do work of a session of its own, in the turn of its account."""
+        admitted = await self._admitted(call, heard)
+        try:
+            return await self._workers.run(admitted.account, lambda: work(admitted.session))
+        finally:
+            await self._closed(admitted.session)
+
+    async def _admitted(self, call: _Call, heard: _Heard | None = None) -> Admitted:
+        return await self._workers.shortly(
+            lambda: self._guard.admit_by_token(call.knock, call.account, heard)
+        )
+
+    async def _closed(self, session: Session) -> None:
+        with suppress(RuntimeError):  # the threads have ended: the dataset closes its sessions
+            await self._workers.shortly(session.close)
+
+    # -- statements -------------------------------------------------------------------------------
+
+    async def _query(self, call: _Call) -> Response:
+        given: QueryRequest = call.given
+        kind = accepted(call.request.headers)
+        login = call.knock.login
+        assert login is not None, "only who is let in asks"
+        name = None if given.id is None else (login.user, given.id)
+        heard = _Heard()
+        admitted = await self._admitted(call, heard)
+        query = RunningQuery(admitted.account, admitted.session)
+        watch = asyncio.create_task(_watch(call.request.receive, query))
+        try:
+            if name is not None:
+                self._name(name, query)
+            self._queries.add(query)
+            work = partial(_answered, query, given, kind, heard)
+            body, facts = await self._workers.run(admitted.account, work)
+        finally:
+            query.ended.set()
+            watch.cancel()
+            self._queries.discard(query)
+            if name is not None and self._named.get(name) is query:
+                del self._named[name]
+            await self._closed(admitted.session)
+        return Response(body, headers={ANSWER_HEADER: facts.header()}, media_type=kind.value)
+
+    def _name(self, name: tuple[str, str], query: RunningQuery) -> None:
+        if name in self._named:
+            raise InterfaceError(
+                "a query of this id runs",
+                code="query_running",
+                hint="Choose another id for each query.",
+            )
+        self._named[name] = query
+
+    async def _cancel(self, call: _Call) -> Response:
+        login = call.knock.login
+        assert login is not None, "only who is let in cancels"
+        found = self._named.get((login.user, call.request.path_params["id"]))
+        if found is None or found.account not in login.accounts:
+            raise InterfaceError(
+                "no query of this id runs",
+                code="query_not_running",
+                hint="It may have ended. Only one's own can be cancelled.",
+            )
+        found.unwanted = True
+        for _ in range(_TRIES):
+            if found.ended.is_set():
+                break
+            if found.begun:
+                found.session.interrupt()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(found.ended.wait(), _PAUSE)
+        return Response(status_code=204)
+
+    async def _explain(self, call: _Call) -> Response:
+        given: ExplainRequest = call.given
+
+        def work(session: Session) -> ExplainReply:
+            values, options = _arguments(given)
+            found = session.explain(given.sql, values, mechanism=given.mechanism, **options)
+            why = free_words(found)
+            return ExplainReply(
+                price_epsilon=0.0 if why else upper_figure(found.reserved_epsilon),
+                free=bool(why),
+                why=why,
+                share_of_left=0.0 if why else _finite(found.taken),
+                errors=expected_errors(found),
+                keys=keys_of(found),
+                bounds=contribution_bounds_of(found),
+                text=str(found),
+            )
+
+        return _reply(await self._in_session(call, work))
+
+    async def _describe(self, call: _Call) -> Response:
+        given: DescribeRequest = call.given
+
+        def work(session: Session) -> DescribeReply:
+            values: Any = None if given.parameters is None else read_values(given.parameters)
+            found = session.describe(given.sql, values)
+            return DescribeReply(
+                columns=[StatementColumn(name=one.name, type=one.type) for one in found.columns],
+                parameters=[
+                    StatementColumn(name=one.name, type=one.type or "") for one in found.parameters
+                ],
+            )
+
+        return _reply(await self._in_session(call, work))
+
+    # -- what there is ----------------------------------------------------------------------------
+
+    async def _tables(self, call: _Call) -> Response:
+        tables = await self._in_session(call, tables_of)
+        return _reply(TablesReply(dataset=self._guard.dataset_name, tables=tables))
+
+    async def _table(self, call: _Call) -> Response:
+        name = call.request.path_params["name"]
+        try:
+            table, columns = await self._in_session(call, lambda opened: table_facts(opened, name))
+        except UnknownName as error:
+            error.place = None  # it would be one in a statement that nobody wrote
+            return problem_response(error, 404)
+        return _reply(TableReply(table=table, columns=columns))
+
+    async def _budget(self, call: _Call) -> Response:
+        report = await self._in_session(call, lambda session: session.budget())
+        own = report.accounts[0]
+        bound = own.binding
+        return _reply(
+            BudgetReply(
+                account=own.path,
+                composition=str(report.composition),
+                epsilon_limit=None if bound is None else bound.budget.epsilon,
+                epsilon_spent=upper_figure(own.spent.epsilon),
+                epsilon_left=epsilon_left(report.accounts),
+                questions=own.spent.queries,
+                unsettled=own.spent.unsettled,
+                suspended=bool(report.suspended),
+                room=more_questions(report),
+            )
+        )
+
+    async def _history(self, call: _Call) -> Response:
+        limit = limit_of(call.request.query_params.multi_items(), MOST_HISTORY)
+        found = await self._in_session(call, lambda session: session.history(limit))
+        questions = [
+            PaidQuestion(
+                sql=one.statement, values=list(one.values), asked=one.asked, stored=one.stored
+            )
+            for one in found
+        ]
+        return _reply(HistoryReply(questions=questions))
+
+    async def _views(self, call: _Call) -> Response:
+        def work(session: Session) -> ViewsReply:
+            found = session.sql("SHOW MATERIALIZED VIEWS")
+            rows = [map(json_cell, row) for row in found.fetchall()]
+            return ViewsReply(views=[dict(zip(found.columns, row, strict=True)) for row in rows])
+
+        return _reply(await self._in_session(call, work))
+
+
+def _answered(
+    query: RunningQuery, given: QueryRequest, kind: MediaType, heard: _Heard
+) -> tuple[bytes, AnswerFacts]:
+    """Answer a statement and write its answer, in a thread."""
+    query.begin()
+    if isinstance(read_statement(given.sql), Set | Reset):
+        raise InterfaceError(
+            "each request has a session of its own, so nothing would stay set",
+            code="nothing_to_set",
+            hint="Give privacy parameters in the options of the request.",
+        )
+    session = query.session
+    values, options = _arguments(given)
+    if given.seconds is None:
+        result = session.sql(
+            given.sql, values, mechanism=given.mechanism, fresh=given.fresh, **options
+        )
+    else:
+        prepared = session.prepare(given.sql, mechanism=given.mechanism, **options)
+        result = prepared.run(values, fresh=given.fresh, seconds=given.seconds)
+    kept = KeptAnswer.of(result)
+    cost = paid_cost(result.cost, heard.charges, session.accounts())
+    facts = AnswerFacts(result.summary(), warnings_of(result), cost, heard.question)
+    return written_answer(result, kept, facts, kind), facts
+
+
+def _arguments(given: ExplainRequest) -> tuple[Any, dict[str, Any]]:
+    """Return values of query parameters, and privacy parameters by their names."""
+    for name in given.options:
+        check_parameter_name(name)
+    return read_values(given.parameters), dict(given.options)
+
+
+async def _watch(receive: Callable[[], Awaitable[Message]], query: RunningQuery) -> None:
+    """Mark a query as unwanted once its client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        continue
+    query.unwanted = True
+
+
+def _finite(share: float | None) -> float | None:
+    return None if share is None or share == float("inf") else share
+
+
+def _reply(found: ReplyPart) -> Response:
+    return Response(found.model_dump_json(), media_type=MediaType.JSON.value)
+
+
+def _always() -> list[tuple[bytes, bytes]]:
+    return [
+        (b"date", formatdate(usegmt=True).encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+    ]
+
+
+def _unrouted(error: HTTPException) -> InterfaceError:
+    if error.status_code == 405:
+        return InterfaceError("the route has no such method", code="method_not_allowed")
+    return InterfaceError(
+        "there is no such route", code="unknown_route", hint="/v1/openapi.json lists them."
+    )

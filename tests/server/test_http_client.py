@@ -1,0 +1,339 @@
+"""The Python client against a real server, and against servers that lie."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import pickle
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.certificates import made
+from helpers.failures import fails_with
+from helpers.http_serving import HttpServing, filled_with_tokens, http_started
+
+import dpsql
+
+QUESTION = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServing]:
+    directory = tmp_path_factory.mktemp("client")
+    found = http_started(directory, filled_with_tokens(directory))
+    yield found
+    found.process.send_signal(signal.SIGTERM)
+    assert found.process.wait(60) == 0
+    assert "Traceback" not in found.log.read_text()
+
+
+def connected(server: HttpServing, token: str = "ana", **more: Any) -> dpsql.RemoteConnection:
+    found = dpsql.connect(server.url, token=server.tokens[token], **more)
+    assert isinstance(found, dpsql.RemoteConnection)
+    return found
+
+
+def test_answers_are_read_like_those_of_a_connection_of_ones_own(server: HttpServing) -> None:
+    with connected(server) as con:
+        found = con.sql(QUESTION)
+        assert found.columns == ["ward", "n"]
+        assert found.types == ["VARCHAR", "BIGINT"]
+        assert [ward for ward, _ in found] == ["a", "b"]
+        assert found["n"] == [n for _, n in found.fetchall()]
+        ends = found.intervals()["n"]
+        sides = zip(ends.low, found["n"], ends.high, strict=True)
+        assert all(low < n < high for low, n, high in sides)
+        assert "95%" in found.summary()
+        again = con.sql(QUESTION)
+        assert again.fetchall() == found.fetchall()
+        assert again.cost.free
+        assert again.cost.stored
+        asked = "SELECT COUNT(*) AS n FROM visits WHERE day >= $day AND cost > $cost"
+        values = {"day": date(2026, 1, 1), "cost": Decimal("5.0")}
+        one = con.sql(asked, values, epsilon=0.5)
+        assert 1800 < one["n"][0] < 2200
+        assert one.cost.epsilon_paid == 0.5
+    with pytest.raises(dpsql.InterfaceError, match="closed"):
+        con.sql(QUESTION)
+
+
+def test_data_frames_have_intervals(server: HttpServing) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    with connected(server) as con:
+        frame = con.sql(QUESTION).to_pandas(intervals=True)
+        assert list(frame.columns) == ["ward", "n", "n_low", "n_high"]
+        assert (frame["n_low"] < frame["n_high"]).all()
+        assert con.sql(QUESTION).to_arrow().column_names == ["ward", "n"]
+
+
+def test_values_have_the_types_of_python(server: HttpServing) -> None:
+    moment = datetime(2026, 2, 3, 4, 5, 6, 700_000)
+    with connected(server) as con:
+        found = con.sql(
+            "SELECT 1.50::DECIMAL(5,2) AS a, DATE '2026-02-03' AS b, 'é' AS c, true AS d, "
+            "0.5::DOUBLE AS g, NULL AS h, 9007199254740993 AS i, "
+            "TIMESTAMP '2026-02-03 04:05:06.7' AS j, '\\x41'::BLOB AS k, 'inf'::DOUBLE AS l, "
+            "[1, 2] AS m"
+        )
+        assert found.fetchall() == [
+            (
+                *(Decimal("1.50"), date(2026, 2, 3), "é", True, 0.5, None, 9007199254740993),
+                *(moment, b"A", float("inf"), "[1, 2]"),
+            )
+        ]
+
+
+def test_a_cursor_is_one_of_pep_249(server: HttpServing) -> None:
+    with connected(server) as con, con.cursor() as cursor:
+        cursor.execute(QUESTION)
+        assert cursor.description is not None
+        assert [each[0] for each in cursor.description] == ["ward", "n"]
+        assert cursor.fetchone() == cursor.result.fetchall()[0]
+        assert len(cursor.fetchall()) == 1
+        cursor.execute("SELECT beds FROM wards WHERE ward = ?", ["a"])
+        assert cursor.fetchall() == [(3,)]
+
+
+def test_prices_tables_budget_and_history_are_told(server: HttpServing) -> None:
+    with connected(server, epsilon=0.25) as con:
+        price = con.explain("SELECT COUNT(*) AS n FROM visits WHERE ward = 'b'")
+        assert price.price_epsilon == 0.25
+        assert "visits" in str(price)
+        described = con.describe("SELECT COUNT(*) AS n FROM visits WHERE ward = ?")
+        assert [each.name for each in described.columns] == ["n"]
+        assert [each.name for each in described.parameters] == ["1"]
+        assert [each.name for each in con.tables()] == ["visits", "wards"]
+        con.sql(QUESTION)
+        assert con.budget().account == "clinic/ana"
+        assert con.history(1)[0].stored
+    with connected(server, analyst="bob") as bob:
+        assert bob.budget().account == "clinic/bob"
+
+
+def test_errors_have_their_class_code_place_and_hint(server: HttpServing) -> None:
+    with connected(server) as con:
+        with pytest.raises(dpsql.UnknownName) as raised:
+            con.sql("SELECT ward,\n nope FROM visits")
+        error = raised.value
+        assert error.code == "unknown_column"
+        assert error.place is not None
+        assert (error.place.line, error.place.column) == (2, 2)
+        assert error.place.excerpt == " nope FROM visits"
+        with pytest.raises(dpsql.QueryRefused) as refused:
+            con.sql("SELECT * FROM visits")
+        assert refused.value.hint
+        with fails_with("nothing_to_set"):
+            con.sql("SET epsilon = 0.5")
+        with fails_with("unknown_parameter"):
+            con.sql(QUESTION, epsilom=1)  # type: ignore[call-arg]
+    with connected(server, "bert") as bert:
+        with pytest.raises(dpsql.BudgetExceeded) as dear:
+            bert.sql(QUESTION, epsilon=50)
+        assert dear.value.requested[0] > 0
+    with dpsql.connect(server.url, token="wrong") as nobody, fails_with("login_failed"):
+        nobody.tables()
+
+
+@pytest.mark.parametrize(
+    ("address", "code"),
+    [
+        ("http://example.org:8439", "plaintext_refused"),
+        ("http://127.0.0.1.example.org", "plaintext_refused"),
+        ("https://ana:secret@localhost", "bad_address"),
+        ("https://localhost/other", "bad_address"),
+        ("https://localhost?token=x", "bad_address"),
+        ("https://", "bad_address"),
+        ("https://localhost:x", "bad_address"),
+        ("http://127.0.0.1:1", "server_not_reached"),
+    ],
+)
+def test_a_token_is_sent_to_no_address_by_mistake(address: str, code: str) -> None:
+    with fails_with(code), dpsql.connect(address, token="dpsql_x") as con:
+        con.tables()
+
+
+def test_a_token_is_printable_shown_nowhere_and_for_servers_alone(tmp_path: Path) -> None:
+    for token in ("", "a b", "a\r\nhost: x", "é"):
+        with fails_with("token_missing"):
+            dpsql.connect("http://127.0.0.1", token=token)
+    with fails_with("token_missing"):
+        dpsql.connect("http://127.0.0.1")
+    with fails_with("bad_address"):
+        dpsql.connect(str(tmp_path / "x.duckdb"), token="dpsql_x")
+    with fails_with("bad_address"):
+        dpsql.connect("http://127.0.0.1", token="dpsql_x", analyst="a\r\nx: y")
+    con = dpsql.connect("http://127.0.0.1", token="dpsql_x")
+    assert "dpsql_x" not in repr(con) + repr(vars(con))
+
+
+@pytest.mark.slow
+def test_a_certificate_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "both.pem").write_bytes(made("ec", "sha256").pem)
+    given = ("--certificate", "both.pem", "--certificate-key", "both.pem")
+    server = http_started(tmp_path, filled_with_tokens(tmp_path), *given)
+    address = server.url.replace("http:", "https:")
+    try:
+        trusted = str(tmp_path / "both.pem")
+        with dpsql.connect(address, token=server.tokens["ana"], certificate=trusted) as con:
+            assert con.sql("SELECT 1 AS a").fetchall() == [(1,)]
+        with (
+            dpsql.connect(address, token=server.tokens["ana"]) as con,
+            pytest.raises(dpsql.OperationalError, match="not trusted"),
+        ):
+            con.tables()
+        with fails_with("bad_certificate"):
+            dpsql.connect(address, token="x", certificate=str(tmp_path / "none.pem"))
+    finally:
+        server.process.kill()
+        server.process.wait()
+
+
+# -- servers that lie -----------------------------------------------------------------------------
+
+
+@contextmanager
+def lying(status: int, kind: str, body: bytes, **headers: str) -> Iterator[tuple[str, list[str]]]:
+    """A server that answers everything so, and the requests that it got."""
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(f"{self.command} {self.path} {self.headers.get('authorization')}")
+            self.rfile.read(int(self.headers.get("content-length", "0")))
+            self.send_response(status)
+            for name, value in {"content-type": kind, **headers}.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET  # noqa: N815 - as the standard library names it
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
+        thread = threading.Thread(target=found.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{found.server_address[1]}", asked
+        finally:
+            found.shutdown()
+            thread.join()
+
+
+def reply(**changed: Any) -> bytes:
+    found: dict[str, Any] = {
+        "columns": [{"name": "n", "type": "BIGINT", "noisy": True}],
+        "rows": [[1]],
+        "intervals": [{"column": "n", "low": [0], "high": [2]}],
+        "reading": "",
+        "warnings": [],
+        "cost": {
+            "epsilon_paid": 1,
+            "epsilon_reserved": 1,
+            "free": False,
+            "answered": None,
+            "epsilon_left": None,
+        },
+        "release_id": None,
+    }
+    return json.dumps(found | changed).encode()
+
+
+def column(type_: str) -> dict[str, Any]:
+    return {"columns": [{"name": "n", "type": type_, "noisy": False}], "intervals": []}
+
+
+def test_redirects_are_not_followed() -> None:
+    with (
+        lying(200, "application/json", reply()) as (other, stolen),
+        lying(302, "text/html", b"", location=f"{other}/v1/query") as (address, _),
+        dpsql.connect(address, token="dpsql_secret") as con,
+    ):
+        with fails_with("bad_reply"):
+            con.sql("SELECT 1")
+        assert stolen == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"[" * 100_000,
+        pickle.dumps(date(2026, 1, 1)),
+        reply(rows=[[1, 2]]),
+        reply(rows=[["x"]]),
+        reply(rows=5),
+        reply(columns=None),
+        reply(intervals=[{"column": "n", "low": [], "high": []}]),
+        reply(intervals=[{"column": "other", "low": [1], "high": [1]}]),
+        reply(cost={}),
+        reply(rows=[["2026-99-99"]], **column("DATE")),
+        reply(rows=[["x"]], **column("DECIMAL(5,2)")),
+        reply(rows=[["yes"]], **column("BOOLEAN")),
+    ],
+)
+def test_a_reply_of_another_form_is_an_error(body: bytes) -> None:
+    with (
+        lying(200, "application/json", body) as (address, _),
+        dpsql.connect(address, token="dpsql_secret") as con,
+        fails_with("bad_reply"),
+    ):
+        con.sql("SELECT 1")
+
+
+def test_names_and_types_of_a_server_are_text_and_no_sql() -> None:
+    pytest.importorskip("pandas")
+    evil = "INTEGER[]) AS x, (SELECT content FROM read_text('/etc/passwd')"
+    body = reply(
+        rows=[["1"]],
+        columns=[{"name": '"; DROP TABLE x; --', "type": evil, "noisy": False}],
+        intervals=[],
+    )
+    with (
+        lying(200, "application/json", body) as (address, _),
+        dpsql.connect(address, token="dpsql_secret") as con,
+    ):
+        frame = con.sql("SELECT 1").df()
+    assert frame.to_dict("list") == {'"; DROP TABLE x; --': ["1"]}
+
+
+def test_an_error_of_a_server_is_of_a_class_of_dpsql_and_printable() -> None:
+    said = {
+        "code": "raw_rows",
+        "detail": "\x1b[2Jgone",
+        "kind": "SystemExit",
+        "hint": "\x07",
+        "line": 99,
+        "column": -1,
+    }
+    with (
+        lying(500, "application/problem+json", json.dumps(said).encode()) as (address, _),
+        dpsql.connect(address, token="dpsql_secret") as con,
+        pytest.raises(dpsql.QueryRefused) as raised,
+    ):
+        con.tables()
+    assert "\x1b" not in str(raised.value)
+    assert raised.value.place is None
+
+
+def test_moments_keep_their_zone() -> None:
+    body = reply(rows=[["2026-02-03T04:05:06+00:00"]], **column("TIMESTAMP WITH TIME ZONE"))
+    with (
+        lying(200, "application/json", body) as (address, _),
+        dpsql.connect(address, token="dpsql_secret") as con,
+    ):
+        ((found,),) = con.sql("SELECT 1").fetchall()
+    assert found == datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+    assert found.utcoffset() == timedelta(0)
