@@ -14,7 +14,7 @@ comma := ,
 DUCKDBS := $(filter-out 2.0.0,$(patsubst %.json,%,$(subst \
   dpsql/engines/evidence/surveys/duckdb-,,$(wildcard dpsql/engines/evidence/surveys/duckdb-*.json))))
 
-.PHONY: demo test lint types slow tools check attack bench utility robust session coverage first
+.PHONY: demo serve-demo test lint types slow tools check attack bench utility robust session coverage first
 .PHONY: ledger-bench statements union agents
 .PHONY: walk engines engines-slow server-versions duckdb-versions duckdb-versions-slow tpch scale peers
 .PHONY: pictures dist clean
@@ -22,6 +22,10 @@ DUCKDBS := $(filter-out 2.0.0,$(patsubst %.json,%,$(subst \
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY_DEMO)
 	$(BIN)/dpsql demo
+
+# The demo's data behind a server: prints what to type into psql, Python and curl.
+serve-demo: $(READY_DEMO)
+	$(BIN)/python tools/serve_demo.py
 
 # All tests that take no more than a few seconds each.
 test: $(READY)
@@ -190,7 +194,7 @@ define set_up
 endef
 
 $(READY_DEMO): pyproject.toml
-	$(call set_up,demo$(comma)shell)
+	$(call set_up,demo$(comma)shell$(comma)server)
 	touch $@
 
 $(READY): pyproject.toml
