@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Self, TypeVar, Unpack, cast
-from urllib.parse import quote
 
 from dpsql import errors
 from dpsql.client.answers import RemoteAnswer
@@ -182,7 +181,7 @@ class RemoteConnection:
         """
         for name in list(self._running):
             try:
-                self._call("DELETE", f"queries/{quote(name, safe='')}")
+                self._call("DELETE", f"queries/{name}")  # 24 hexadecimal digits
             except errors.InterfaceError as error:
                 if error.code != "query_not_running":
                     raise

@@ -218,7 +218,7 @@ TYPES: Final = "the text of a type, which core/sql_types.py reads word by word"
 SHOWN: Final = "what people read"
 ASKED: Final = "a statement to dpsql itself, which is read as an analyst's is"
 QUOTING: Final = {
-    "agents/tools.py": ASKED,
+    "agents/facts.py": ASKED,
     "core/sql_types.py": TYPES,
     "core/formatting.py": SHOWN,
     "service/listings.py": SHOWN,

@@ -181,7 +181,8 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
 """The functions that have an engine run something, by what it is over."""
 ASKING: Final = (
     *("agents/", "ledger/", "interfaces/", "service/", "dbapi/", "notebook.py"),
-    *("server/people/", "server/wire/", "server/guard.py", "server/serving.py"),
+    *("server/people/", "server/wire/", "server/http/", "server/guard.py"),
+    "server/serving.py",
 )
 """Modules that ask dpsql itself, or keep the budget or users: they hold no engine of an owner's."""
 BY_OWNERS: Final = {
