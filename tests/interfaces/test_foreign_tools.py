@@ -163,6 +163,7 @@ ASKED: dict[str, Callable[[Any, Any, Any], Any]] = {
     ),
     "filled": lambda ibis, t, s: t.group_by(s=t.s.fill_null("?")).agg(n=t.count()),
     "some": lambda ibis, t, s: t.group_by("k").agg(n=t.count(where=t.n > 3)),
+    "any value": lambda ibis, t, s: t.group_by("k").agg(some=t.s.arbitrary()),
     "true ones": lambda ibis, t, s: t.agg(n=(t.n > 3).sum()),
     "days": lambda ibis, t, s: t.filter(
         t.d.between(datetime.date(2024, 1, 3), datetime.date(2024, 1, 20))
@@ -173,7 +174,7 @@ ASKED: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "rows": (lambda ibis, t: t.head(5), "raw_rows"),
-    "any value": (lambda ibis, t: t.agg(some=t.n.arbitrary()), "aggregate_not_supported"),
+    "a list of all values": (lambda ibis, t: t.agg(all=t.n.collect()), "aggregate_not_supported"),
     "bins of the data": (
         lambda ibis, t: t.group_by(b=t.n.histogram(nbins=3)).agg(n=t.count()),
         "misplaced_aggregate",
