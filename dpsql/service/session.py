@@ -509,7 +509,8 @@ class Dataset:
         with self._lock:
             self._closed = True
             sessions = list(self._sessions)
-        for session in sessions:
+        # Idle ones first: none waits for the statement of another.
+        for session in sorted(sessions, key=lambda each: each._answering is not None):
             try:
                 session._move(dataset)
             except Error:
