@@ -100,7 +100,16 @@ def plan(*arguments: str) -> dict[str, object]:
 
 def test_every_setting_has_a_variable_named_after_it() -> None:
     expected = {"database", "policies", "ledger", "analyst", "session", "format", "confidence"}
-    expected |= {"complete", "users", "listen", "certificate", "certificate_key", "audit", "grace"}
+    expected |= {
+        "complete",
+        "users",
+        "listen",
+        "http",
+        "certificate",
+        "certificate_key",
+        "audit",
+        "grace",
+    }
     assert {s.key for s in settings()} == {*expected, *PARAMETER_NAMES, "mechanism"}
     assert all(s.envvar == f"DPSQL_{s.key.upper()}" for s in settings())
 
@@ -192,6 +201,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "confidence": 0.5,
         "users": "people.db",
         "listen": "127.0.0.1:1",
+        "http": "127.0.0.1:2",
         "certificate": "chain.pem",
         "certificate_key": "key.pem",
         "audit": "written.jsonl",
