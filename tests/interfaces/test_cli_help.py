@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from helpers.scripts import script
 
+import dpsql
 from dpsql.interfaces.cli import cli
 from dpsql.interfaces.cli.config import load_settings
 from dpsql.interfaces.cli.failures import EXIT_CODES
@@ -127,6 +128,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     demo_database(directory / "demo-data")
     (directory / "policies.yaml").write_text((ROOT / "policies.yaml").read_text("utf-8"))
     (directory / "work.toml").write_text('[dpsql]\nanalyst = "ana"\n[profile.careful]\n')
+    made = directory / "demo-data"  # with a ledger, whichever example comes first
+    policies, ledger = directory / "policies.yaml", made / "demo.budget.db"
+    dpsql.connect(made / "demo.duckdb", policies, ledger, "ana").close()
     return directory
 
 
