@@ -31,8 +31,10 @@ _SCHEMES: Final = ("http://", "https://")
 
 
 def is_server_address(database: object) -> bool:
-    """Tell whether this is the address of a server, and no file or database."""
-    return isinstance(database, str) and database.lower().startswith(_SCHEMES)
+    """Tell whether this is the address of a server, and no database: files have a path."""
+    if not isinstance(database, str) or not database.lower().startswith(_SCHEMES):
+        return False
+    return _split(database) is not None
 
 
 @dataclass(frozen=True, slots=True)
