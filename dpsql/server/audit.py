@@ -48,6 +48,7 @@ BEFORE_ALL: Final = "0" * 64
 """Stands in the first line for the hash of the line before."""
 MOST_AUDITED: Final = 10_000
 """Characters of a statement that are kept; a longer one has its length and hash as well."""
+_BEGIN: Final = b'{"at": "'
 _MOST_LINE: Final = 1 << 20
 _STEP: Final = 1 << 16
 
@@ -130,6 +131,7 @@ class AuditLog:
         """Close the file."""
         with self._lock:
             os.close(self._file)
+            self._file = -1  # whoever writes now does not write into another file
 
     def _appended(self, data: bytes) -> bool:
         try:
@@ -153,18 +155,23 @@ class AuditLog:
             return BEFORE_ALL
         end = b""
         start = self._size
-        while start and end.rstrip(b"\n").count(b"\n") < 1:
+        while start and end.rstrip(b"\n").count(b"\n") < 2:
             step = min(_STEP, start)
             start -= step
             end = os.pread(self._file, step, start) + end
-            if len(end) > _MOST_LINE + _STEP:
+            if len(end) > 2 * _MOST_LINE + _STEP:
                 raise _unusable(path, "is no audit log")
-        if not end.endswith(b"\n") and not self._appended(b"\n"):
-            raise _unusable(path, "cannot be written")
-        last = end.rstrip(b"\n").rpartition(b"\n")[2]
+        *before, last = end.rstrip(b"\n").split(b"\n")
         whole = end.endswith(b"\n")
         if whole and _parsed(last) is None:
             raise _unusable(path, "is no audit log")
+        if not whole:
+            # A part of a line follows a whole one, or begins as the first one does.
+            follows = _parsed(before[-1]) is not None if before else last.startswith(_BEGIN)
+            if not follows:
+                raise _unusable(path, "is no audit log")
+            if not self._appended(b"\n"):
+                raise _unusable(path, "cannot be written")
         return _hash(last)
 
 

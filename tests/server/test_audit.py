@@ -178,12 +178,35 @@ def test_a_file_that_is_no_log_is_refused_unchanged(tmp_path: Path) -> None:
     binary = tmp_path / "binary"
     binary.write_bytes(b"\0" * 2_000_000)
     binary.chmod(0o600)
-    for path in (foreign, open_to_all, binary, tmp_path, tmp_path / "none" / "audit", Path("a\0b")):
+    unended = tmp_path / "unended"
+    unended.write_text("a key")
+    unended.chmod(0o600)
+    for path in (
+        foreign,
+        unended,
+        open_to_all,
+        binary,
+        tmp_path,
+        tmp_path / "none" / "audit",
+        Path("a\0b"),
+    ):
         with fails_with("audit_unusable"):
             AuditLog(path)
     assert foreign.read_text() == "a\nb\n"
+    assert unended.read_text() == "a key"
     with fails_with("audit_unusable"):
         verify_audit(tmp_path / "none")
+
+
+def test_a_first_line_that_a_crash_cut_is_kept(path: Path) -> None:
+    path.write_bytes(b'{"at": "2026')
+    path.chmod(0o600)
+    log = AuditLog(path)
+    log.write("started")
+    log.close()
+    assert verify_audit(path).lines == 2
+    with fails_with("audit_not_written"):
+        log.write("stopped")
 
 
 def test_one_server_has_the_file(log: AuditLog, path: Path) -> None:

@@ -35,6 +35,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 def psql(server: Serving, *commands: str) -> subprocess.CompletedProcess[str]:
     """Run psql on some commands, without anything of this user's own."""
     program = shutil.which("psql")
+    if program is None and os.environ.get("DPSQL_REQUIRE_POSTGRES"):
+        pytest.fail("there is no psql")
     if program is None:
         pytest.skip("there is no psql")
     return subprocess.run(

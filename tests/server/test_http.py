@@ -83,7 +83,9 @@ def test_csv_arrow_and_parquet_have_intervals_cost_and_warnings(server: HttpServ
         assert each.column_names == ["ward", "n", "n_low", "n_high"]
         assert [list(row.values())[:2] for row in each.to_pylist()] == rows
         assert json.loads(each.schema.metadata[b"dpsql"])["cost"]["free"]
-    refused = server.query(QUESTION, accept="text/html")
+    never = server.query(QUESTION, accept="text/csv;q=0, application/json;q=0.5")
+    assert never.headers["content-type"] == "application/json"
+    refused = server.query(QUESTION, accept="text/html, text/csv; q=0.0")
     assert (refused.status, refused.code) == (406, "not_acceptable")
 
 

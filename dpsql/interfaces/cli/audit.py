@@ -26,5 +26,8 @@ def audit_command(audit: Path, head: str | None) -> None:
     from dpsql.server.audit import verify_audit
 
     found = verify_audit(audit, head)
+    if not found.lines:
+        click.echo("The audit log has no lines yet.")
+        return
     click.echo(f"{found.lines:,} lines, {found.first} to {found.last}: each fits the one before.")
     click.echo(f"head {found.head}")

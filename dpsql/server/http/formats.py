@@ -7,6 +7,7 @@ in the metadata of their schema, too.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ANSWER_HEADER: Final = "dpsql-answer"
 _MOST_HEADER: Final = 6_000
+_REFUSED: Final = re.compile(r"(?:^|;)q=0(?:\.0*)?(?:;|$)")
 
 
 class MediaType(Enum):
@@ -81,7 +83,7 @@ def accepted(headers: Headers) -> MediaType:
     for part in given.split(","):
         name, _, more = part.strip().lower().partition(";")
         found = _KNOWN.get(name.strip()) or _ANY.get(name.strip())
-        if found is None or more.replace(" ", "").startswith(("q=0.000", "q=0,")):
+        if found is None or _REFUSED.search(more.replace(" ", "")):
             continue
         if found in (MediaType.ARROW, MediaType.PARQUET):
             require_package("pyarrow", "arrow")
