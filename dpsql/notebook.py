@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -26,16 +27,18 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import Image, display
 
 from dpsql import present as render
+from dpsql.client.transport import TOKEN_VARIABLE, is_server_address
 from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
 from dpsql.dbapi.connection import Connection, connect
+from dpsql.dbapi.remote import RemoteBudget, RemoteConnection
 from dpsql.errors import Error, InterfaceError
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.load import load_policy
 from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS
 from dpsql.present.budget import headline
 from dpsql.results.frames import require_package
-from dpsql.results.result import Result
+from dpsql.results.reading import ReadableAnswer
 from dpsql.syntax.placeholders import parameter_names
 from dpsql.syntax.statements import Explain, Select, read_statement
 
@@ -98,7 +101,7 @@ class DpsqlMagics(Magics):
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
-        self._connection: Connection | None = None
+        self._connection: Connection | RemoteConnection | None = None
         self._opened = False  # here, and so to be closed here
 
     @magic_arguments("dpsql")
@@ -111,7 +114,8 @@ class DpsqlMagics(Magics):
     @argument(
         "target",
         nargs="?",
-        help="a DuckDB, Parquet or CSV file; or the variable that holds a connection",
+        help="a DuckDB, Parquet or CSV file; a server, https://host:8439, with its token in the "
+        f"environment variable {TOKEN_VARIABLE}; or the variable that holds a connection",
     )
     @argument("--policies", default="policies.yaml", help="the data owner's policies file")
     @argument(
@@ -119,6 +123,7 @@ class DpsqlMagics(Magics):
         help="what keeps what has been spent; without it, what the policies file names, or the "
         "file beside the database",
     )
+    @argument("--ca-file", help="certificates that a server's is checked by, PEM")
     @argument("--analyst", help="whose account pays: a name under `accounts` in the policies file")
     @argument("--session", default="", help="an account of its own below the analyst's")
     @_parameters
@@ -185,9 +190,12 @@ class DpsqlMagics(Magics):
         self._connection, self._opened = None, False
 
     def _connect(self, given: argparse.Namespace) -> None:
+        chosen = _given(given, *PARAMETER_NAMES)
+        if is_server_address(given.target):
+            self._connect_to_server(given, chosen)
+            return
         if given.target is None or given.analyst is None:
             raise UsageError("%dpsql connect DATABASE --analyst NAME")
-        chosen = _given(given, *PARAMETER_NAMES)
         policy = load_policy(given.policies)
         place = given.ledger or usual_place(policy, given.target)
         files = given.target, policy, place
@@ -198,16 +206,28 @@ class DpsqlMagics(Magics):
             display({"text/plain": announcement(place)}, raw=True)
         _show_budget(connection)
 
+    def _connect_to_server(self, given: argparse.Namespace, chosen: dict[str, Any]) -> None:
+        connection = connect(
+            given.target,
+            token=os.environ.get(TOKEN_VARIABLE, ""),
+            analyst=given.analyst or "",
+            certificate=given.ca_file,
+            **chosen,
+        )
+        _show_budget(connection)  # the server is reached, and takes the token
+        self.close()
+        self._connection, self._opened = connection, True
+
     def _use(self, given: argparse.Namespace) -> None:
         found = self.shell.user_ns.get(given.target)
-        if not isinstance(found, Connection):
+        if not isinstance(found, Connection | RemoteConnection):
             raise UsageError("%dpsql use NAME, the variable that holds a connection")
         if found is not self._connection:
             self.close()
         self._connection = found
         _show_budget(found)
 
-    def _asked(self) -> Connection:
+    def _asked(self) -> Connection | RemoteConnection:
         if self._connection is None:
             raise InterfaceError(
                 "there is no connection yet",
@@ -258,15 +278,18 @@ def _given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _show_budget(connection: Connection) -> None:
+def _show_budget(connection: Connection | RemoteConnection) -> None:
     """Show one line on where the account stands."""
     report = connection.budget()
-    line = printable(f"{report.analyst}: {headline(report)}")
+    if isinstance(report, RemoteBudget):
+        line = printable(f"{report.account}: {report.headline}")
+    else:
+        line = printable(f"{report.analyst}: {headline(report)}")
     small = f'<div style="opacity:.7;font-size:90%">{escape(line)}</div>'
     display({"text/plain": line, "text/html": small}, raw=True)
 
 
-def _picture(result: Result) -> Image:
+def _picture(result: ReadableAnswer) -> Image:
     """Draw a plot that belongs to no window and to no backend."""
     require_package("matplotlib", "plot")
     from matplotlib.figure import Figure

@@ -71,7 +71,7 @@ def paid_cost(cost: Cost, charges: Charges, accounts: Sequence[AccountReport]) -
 
 def warnings_of(result: Result) -> list[Warned]:
     """Return the warnings of an answer."""
-    return [Warned(kind=str(one.kind), text=one.text) for one in result.warnings]
+    return [Warned(kind=str(one.kind), text=one.text, strong=one.strong) for one in result.warnings]
 
 
 def tables_of(session: Session) -> list[ToolTable]:

@@ -123,10 +123,14 @@ class Ends(ReplyPart):
 
 
 class Warned(ReplyPart):
-    """A warning that must be passed on with the numbers."""
+    """A warning that must be passed on with the numbers.
+
+    Who knows only the numbers misreads them without a ``strong`` one.
+    """
 
     kind: str
     text: str
+    strong: bool
 
 
 class PaidCost(ReplyPart):

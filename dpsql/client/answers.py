@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
@@ -12,9 +12,10 @@ from uuid import UUID
 
 import numpy as np
 
+from dpsql.accuracy.appearance import Threshold
 from dpsql.accuracy.intervals import Interval, check_confidence
 from dpsql.client.transport import bad_reply
-from dpsql.core.formatting import json_text
+from dpsql.core.formatting import json_text, printable, significant
 from dpsql.core.sql_types import VARCHAR, SqlType
 from dpsql.errors import AnswerWarning, ParameterError, StaleAnswerWarning
 from dpsql.results.reading import ReadableAnswer
@@ -42,13 +43,23 @@ class RemoteCost:
         """True if it was paid for before, and cost nothing now."""
         return self.answered is not None
 
+    @property
+    def words(self) -> str:
+        """What was paid, in words."""
+        if self.answered is not None:
+            when = printable(self.answered)[:16].replace("T", " ")
+            return f"paid for before, at {when} UTC"
+        paid, reserved = significant(self.epsilon_paid), significant(self.epsilon_reserved)
+        return f"paid ε {paid} of {reserved} reserved" if paid != reserved else f"paid ε {paid}"
+
 
 @dataclass(frozen=True, slots=True)
 class RemoteWarning:
-    """What limits the meaning of an answer, in a sentence."""
+    """What limits the meaning of an answer, in a sentence; frames raise ``strong`` ones."""
 
     kind: str
     text: str
+    strong: bool
 
     def python_warning(self) -> AnswerWarning:
         """Return the Python warning that says the same."""
@@ -62,7 +73,7 @@ class RemoteAnswer(ReadableAnswer):
     Values of types that JSON has no form for (lists, structs) are text in data frames.
     """
 
-    def __init__(self, reply: dict[str, Any]) -> None:
+    def __init__(self, reply: dict[str, Any], *, explains: bool = False) -> None:
         try:
             names = [str(one["name"]) for one in reply["columns"]]
             kinds = [_type(one["type"]) for one in reply["columns"]]
@@ -79,9 +90,11 @@ class RemoteAnswer(ReadableAnswer):
                 _text_or_none(cost["answered"]),
                 _number_or_none(cost["epsilon_left"]),
             )
-            self.warnings = tuple(
-                RemoteWarning(str(one["kind"]), str(one["text"])) for one in reply["warnings"]
+            self._told = tuple(
+                RemoteWarning(str(one["kind"]), str(one["text"]), bool(one["strong"]))
+                for one in reply["warnings"]
             )
+            self.mechanisms = tuple(str(one) for one in reply["mechanisms"])
             self._intervals = {
                 str(one["column"]): Interval(
                     _numbers(one["low"], len(rows)), _numbers(one["high"], len(rows))
@@ -96,7 +109,43 @@ class RemoteAnswer(ReadableAnswer):
         if not known:
             raise bad_reply()
         self._warned = False
+        self._explains = explains and len(names) == 1
         super().__init__(HeldAnswer(names, kinds, rows), len(names))
+
+    @property
+    def warnings(self) -> tuple[RemoteWarning, ...]:
+        """What the numbers alone do not say."""
+        return self._told
+
+    @property
+    def released(self) -> bool:
+        """True if the rows were computed from private ones, by drawing noise."""
+        return bool(self.mechanisms)
+
+    @property
+    def explanation_shown(self) -> str | None:
+        """The text of the plan, where the answer is one to EXPLAIN."""
+        return "\n".join(str(line) for (line,) in self.fetchall()) if self._explains else None
+
+    @property
+    def footer(self) -> str:
+        """The mechanisms, and what the answer cost."""
+        return f"{' + '.join(dict.fromkeys(self.mechanisms))} · {self.cost.words}"
+
+    def circumstances(self, confidence: float) -> dict[str, object]:
+        """Return how the answer came about: mechanisms, cost, warnings."""
+        cost = self.cost
+        return {
+            "confidence": confidence,
+            "mechanisms": list(self.mechanisms),
+            "cost": {"reserved": cost.epsilon_reserved, "settled": cost.epsilon_paid},
+            "answered": cost.answered,
+            "warnings": [asdict(one) for one in self.warnings],
+        }
+
+    def thresholds(self) -> dict[str, Threshold]:
+        """Return nothing: a server tells thresholds in sentences."""
+        return {}
 
     def intervals(self, confidence: float = _CONFIDENCE) -> dict[str, Interval]:
         """Return the confidence intervals of the noisy columns.
@@ -123,11 +172,14 @@ class RemoteAnswer(ReadableAnswer):
             return
         self._warned = True
         for one in self.warnings:
-            warnings.warn(one.python_warning(), stacklevel=stacklevel)
+            if one.strong:
+                warnings.warn(one.python_warning(), stacklevel=stacklevel)
 
     def attributes(self) -> dict[str, object]:
         """Return facts for the ``attrs`` of pandas frames."""
-        found = [{"kind": one.kind, "text": one.text} for one in self.warnings]
+        if not self.released:
+            return {}
+        found = [asdict(one) for one in self.warnings]
         return {"dpsql_answered": self.cost.answered, "dpsql_warnings": found}
 
 

@@ -26,6 +26,9 @@ from dpsql.errors import InterfaceError, OperationalError, Place
 MOST_REPLY: Final = 1 << 29
 """The most bytes of a reply that are read."""
 USUAL_SECONDS: Final = 600.0
+HTTP_PORT: Final = 8439
+TOKEN_VARIABLE: Final = "DPSQL_TOKEN"  # noqa: S105 - a name
+"""The environment variable that the command line and notebooks read a token from."""
 _PROBLEM: Final = "application/problem+json"
 _SCHEMES: Final = ("http://", "https://")
 
@@ -95,7 +98,7 @@ class RemoteServer:
                 code="plaintext_refused",
                 hint="Write https://, or http://127.0.0.1 for a server on this machine.",
             )
-        return cls(found.hostname, found.port or 8439, secure, token, account, seconds)
+        return cls(found.hostname, found.port or HTTP_PORT, secure, token, account, seconds)
 
     def call(
         self,

@@ -182,7 +182,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "method_not_allowed": "A route of the server does not take this method of HTTP.",
         "not_acceptable": "A request over HTTP accepts no format that answers have.",
         "not_json": "The body of a request over HTTP is not said to be JSON.",
-        "nothing_to_set": "SET or RESET over HTTP, where each request has a session of its own.",
+        "nothing_to_set": "SET or RESET over HTTP, in a request that names no session.",
         "query_running": "A query with the id that a request over HTTP chose still runs.",
         "too_slow": "The body of a request over HTTP came too slowly.",
         "query_not_running": "No query runs with the id that was to be cancelled.",

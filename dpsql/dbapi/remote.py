@@ -12,18 +12,20 @@ from typing import Any, Self, TypeVar, Unpack, cast
 from dpsql import errors
 from dpsql.client.answers import RemoteAnswer
 from dpsql.client.transport import RemoteServer, bad_reply
+from dpsql.core.formatting import significant
 from dpsql.core.plain import plain_or
 from dpsql.dbapi.cursor import Cursor
-from dpsql.policy.parameters import PrivacyParameters, check_parameter_name
+from dpsql.policy.parameters import INSTEAD_OF, PrivacyParameters, check_parameter_name
 from dpsql.results.description import AnswerColumn, Description, QueryParameter
 from dpsql.service.session import Session
 from dpsql.service.statements import positive_seconds, statement_text
 from dpsql.syntax.placeholders import PlaceholderValues, plain_values
+from dpsql.syntax.statements import Explain, Reset, Set, Statement, read_statement
 
 _Found = TypeVar("_Found")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RemotePrice:
     """The price of a question, before it is asked; ``text`` is the whole explanation."""
 
@@ -33,7 +35,7 @@ class RemotePrice:
     share_of_left: float | None
     text: str
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Write the explanation."""
         return self.text
 
@@ -50,6 +52,15 @@ class RemoteBudget:
     questions: int
     unsettled: int
     suspended: bool
+
+    @property
+    def headline(self) -> str:
+        """One line on where the account stands."""
+        spent = significant(self.epsilon_spent, 3)
+        if self.epsilon_limit is None or self.epsilon_left is None:
+            return f"ε {spent} spent, without a limit"
+        left, limit = significant(self.epsilon_left, 3), significant(self.epsilon_limit, 3)
+        return f"ε {left} of {limit} left" + ", suspended" * self.suspended
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,7 @@ class RemoteQuestion:
 class RemoteConnection:
     """Asks a server. Made by ``dpsql.connect``; safe to use from several threads.
 
-    Nothing is kept open between questions, and what ``SET`` would set is given as parameters.
+    Nothing is kept open between questions: what ``SET`` sets is kept here, and sent with each.
     """
 
     def __init__(self, server: RemoteServer, parameters: Mapping[str, object]) -> None:
@@ -84,6 +95,7 @@ class RemoteConnection:
             check_parameter_name(name)
         self._server = server
         self._parameters = dict(parameters)
+        self._set: dict[str, object] = {}
         self._running: set[str] = set()
         self._closed = False
 
@@ -109,9 +121,12 @@ class RemoteConnection:
             body["seconds"] = positive_seconds(seconds)
         self._running.add(name)
         try:
-            return RemoteAnswer(self._call("POST", "query", body))
+            reply = self._call("POST", "query", body)
         finally:
             self._running.discard(name)
+        statement = read_statement(str(body["sql"]))
+        self._keep_settings(statement)
+        return RemoteAnswer(reply, explains=isinstance(statement, Explain))
 
     def explain(
         self,
@@ -186,6 +201,11 @@ class RemoteConnection:
                 if error.code != "query_not_running":
                     raise
 
+    def reset(self) -> None:
+        """Forget all that SET has set, as RESET ALL and DISCARD ALL do."""
+        self.refuse_closed()
+        self._set.clear()
+
     def commit(self) -> None:
         """Do nothing, but raise ``InterfaceError`` if the connection is closed."""
         self.refuse_closed()
@@ -222,16 +242,24 @@ class RemoteConnection:
     ) -> dict[str, object]:
         for name in parameters:
             check_parameter_name(name)
-        options = {
-            name: plain_or(value, str(value))
-            for name, value in {**self._parameters, **parameters}.items()
+        found: dict[str, object] = {
+            "sql": statement_text(query),
+            "parameters": _sent(values),
+            "options": _sent_options(parameters),
+            "session": {"parameters": _sent_options(self._parameters), "set": dict(self._set)},
         }
-        found: dict[str, object] = {"sql": statement_text(query), "parameters": _sent(values)}
         if mechanism is not None:
             found["mechanism"] = mechanism
-        if options:
-            found["options"] = options
         return found
+
+    def _keep_settings(self, statement: Statement) -> None:
+        """Keep what a statement has set at the server, for the statements to come."""
+        match statement:
+            case Set(name, value):
+                self._set.pop(INSTEAD_OF.get(name, ""), None)
+                self._set[name] = value
+            case Reset(name):
+                self._set.pop(name, None)
 
     def _call(
         self, method: str, path: str, body: Mapping[str, object] | None = None
@@ -246,6 +274,11 @@ def _sent(values: PlaceholderValues) -> list[object] | dict[str, object]:
     if isinstance(found, Mapping):
         return {str(name): _sent_value(value) for name, value in found.items()}
     return [_sent_value(value) for value in found]
+
+
+def _sent_options(given: Mapping[str, object]) -> dict[str, object]:
+    """Return privacy parameters as a request has them."""
+    return {name: plain_or(value, str(value)) for name, value in given.items()}
 
 
 def _sent_value(value: object) -> object:

@@ -1,9 +1,13 @@
 """The SQLAlchemy dialect ``dpsql://``, for engines, notebooks and BI tools.
 
     create_engine("dpsql:///data.duckdb?policies=policies.yaml&ledger=budget.db&analyst=ana")
+    create_engine("dpsql://:TOKEN@clinic.example.org:8439")
 
-Three slashes lead to a relative path, four to an absolute one. Privacy parameters may follow in the
-same way (``&epsilon=0.5``); for one statement they are an execution option:
+Three slashes lead to a relative path, four to an absolute one. A host is a server that ``dpsql
+serve --http`` runs, the password a token for it; the connection is encrypted unless the host is
+this machine and ``?encrypted=no`` is given; ``&analyst=`` names an account that pays instead of the
+token's usual one, ``&certificate=`` a file of certificates to trust. Privacy parameters may follow
+in the same way (``&epsilon=0.5``); for one statement they are an execution option:
 ``statement.execution_options(dpsql={"epsilon": 0.1})``. What SET has set ends when its connection
 goes back to the pool, so that nobody pays by another's settings. Tables are those of the policy.
 Whatever creates or changes one is refused as ``NotSupportedError``, like any statement that dpsql
@@ -13,12 +17,13 @@ cannot answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from sqlalchemy import URL, Connection, Engine, Row, event, exc, types
 from sqlalchemy.engine import default, interfaces, reflection
 from sqlalchemy.sql import compiler
 
+from dpsql.client.transport import HTTP_PORT
 from dpsql.core.formatting import printable
 from dpsql.core.plain import plain_items
 from dpsql.core.quoting import quote_table
@@ -29,11 +34,16 @@ from dpsql.errors import InterfaceError, ParameterError, ProgrammingError
 from dpsql.policy.parameters import PARAMETER_NAMES, check_parameter_name, suggestion
 
 if TYPE_CHECKING:
+    from dpsql.dbapi.connection import Connection as FileConnection
     from dpsql.dbapi.cursor import Cursor
+    from dpsql.dbapi.remote import RemoteConnection
+
+    _Connected: TypeAlias = FileConnection | RemoteConnection
 
 _OPTION: Final = "dpsql"
 _OPTIONS: Final = ("mechanism", "fresh", *PARAMETER_NAMES)
-_ARGUMENTS: Final = ("policies", "ledger", "analyst")
+_OF_FILES: Final = ("policies", "ledger", "analyst")
+_OF_SERVERS: Final = ("analyst", "certificate", "encrypted")
 
 _TYPES: Final[dict[str, type[types.TypeEngine[Any]]]] = {
     **dict.fromkeys(INTEGER_BITS, types.BigInteger),
@@ -117,26 +127,23 @@ class DpsqlDialect(default.DefaultDialect):
         """Read the arguments of ``dpsql.connect`` from a URL.
 
         ``connect_args`` may add a DuckDBEngine or a Policy. Raises ``ArgumentError`` for an address
-        with a host, a user or a parameter given twice, and ``ParameterError`` for a name that is
-        neither an argument nor a privacy parameter.
+        with a user, a file behind a host or a parameter given twice, and ``ParameterError`` for a
+        name that is neither an argument nor a privacy parameter.
         """
-        if url.host or url.username or url.password or url.port:
-            raise exc.ArgumentError(
-                "dpsql opens a file and knows no hosts and users: write dpsql:///data.duckdb with "
-                "three slashes, or four for an absolute path, and ?analyst=…"
-            )
-        arguments: dict[str, Any] = {"database": url.database} if url.database else {}
+        known = _OF_SERVERS if url.host else _OF_FILES
+        arguments = _server_of(url) if url.host else _file_of(url)
         for name, value in url.query.items():
             if not isinstance(value, str):
                 raise exc.ArgumentError(f"{name} is given twice in the address of the database")
-            if name not in _ARGUMENTS:
-                _check_name(name)
-            arguments[name] = value if name in _ARGUMENTS else _value(value)
+            if name not in known:
+                _check_name(name, known)
+            if name != "encrypted":
+                arguments[name] = value if name in known else _value(value)
         return (), arguments
 
     def connect(self, *arguments: Any, **named: Any) -> interfaces.DBAPIConnection:
         """Connect. Raises ``ArgumentError`` where nothing in the address says who asks."""
-        if not named.get("analyst"):
+        if not named.get("analyst") and not named.get("token"):
             raise exc.ArgumentError(
                 "the address of the database does not say who asks: add ?analyst=NAME to it, or "
                 "&analyst=NAME after other parameters"
@@ -277,14 +284,36 @@ def _is_in(name: TableName, schema: str | None, rules: NameRules) -> bool:
 def _forget_settings(dbapi_connection: interfaces.DBAPIConnection | None, record: object) -> None:
     """Undo every SET before the connection is lent again; one that has failed is not."""
     if dbapi_connection is not None:
-        cursor = dbapi_connection.cursor()
-        for name in PARAMETER_NAMES:
-            cursor.execute(f"RESET {name}")
+        cast("_Connected", dbapi_connection).reset()
 
 
-def _check_name(name: str) -> None:
-    """Raise ``ParameterError`` unless a name may stand in an address."""
-    known = (*_ARGUMENTS, *PARAMETER_NAMES)
+def _file_of(url: URL) -> dict[str, Any]:
+    """Read the file in an address."""
+    if url.username or url.password or url.port:
+        raise exc.ArgumentError(
+            "the address of a file has no user, password or port: write dpsql:///data.duckdb with "
+            "three slashes, or four for an absolute path, and ?analyst=…"
+        )
+    return {"database": url.database} if url.database else {}
+
+
+def _server_of(url: URL) -> dict[str, Any]:
+    """Read the address of a server, and the token for it."""
+    encrypted = url.query.get("encrypted", "yes")
+    if url.database or url.username or not url.password or encrypted not in ("yes", "no"):
+        raise exc.ArgumentError(
+            "the address of a server is dpsql://:TOKEN@host:8439, with the token as its password, "
+            "no user and no file; ?encrypted=no is for a server on this machine. For a file write "
+            "dpsql:///data.duckdb with three slashes, or four for an absolute path"
+        )
+    host = f"[{url.host}]" if ":" in str(url.host) else url.host
+    scheme = "https" if encrypted == "yes" else "http"
+    return {"database": f"{scheme}://{host}:{url.port or HTTP_PORT}", "token": url.password}
+
+
+def _check_name(name: str, arguments: Sequence[str]) -> None:
+    """Raise ``ParameterError`` unless a name may stand in an address with these arguments."""
+    known = (*arguments, *PARAMETER_NAMES)
     if fold(name) not in PARAMETER_NAMES:
         raise ParameterError(
             f"the address of a database has no parameter {printable(name, 40)}",

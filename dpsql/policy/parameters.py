@@ -474,6 +474,10 @@ class Maxima:
     k_bar: int | None = None
 
 
+INSTEAD_OF: Final = {"epsilon": "max_error", "max_error": "epsilon"}
+"""Parameters that replace each other under SET: the later one holds."""
+
+
 def of_null(name: str) -> object:
     """Return the value that NULL in SQL stands for: ``auto`` where a number can be found.
 

@@ -33,7 +33,7 @@ from dpsql.present.result import MAX_ROWS, result_footer, result_panel, result_t
 from dpsql.present.tables import INDENT
 from dpsql.present.tuning import tuning_panel
 from dpsql.results.explanation import Explanation
-from dpsql.results.result import Result
+from dpsql.results.reading import ReadableAnswer
 from dpsql.results.tuning import Tuning
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ MAX_WIDTH = 400
 # -- plain text and HTML ----------------------------------------------------------------------
 
 
-def value_text(value: Result | Explanation | Tuning | BudgetReport) -> str:
+def value_text(value: ReadableAnswer | Explanation | Tuning | BudgetReport) -> str:
     """Draw a result, an explanation, a tuning or a report as plain text."""
     match value:
-        case Result():
+        case ReadableAnswer():
             return result_text(value)
         case Explanation():
             return explanation_text(value)
@@ -82,34 +82,36 @@ def value_text(value: Result | Explanation | Tuning | BudgetReport) -> str:
     return budget_text(value)
 
 
-def value_html(value: Result | Explanation | BudgetReport) -> str:
+def value_html(value: ReadableAnswer | Explanation | BudgetReport) -> str:
     """Draw a result, an explanation or a report as HTML."""
     match value:
-        case Result():
+        case ReadableAnswer():
             return result_html(value)
         case Explanation():
             return explanation_html(value)
     return folded_html(f"{value.analyst}: {headline(value)}", budget_text(value))
 
 
-def value_plot(value: Result, *how: Any) -> Axes:
+def value_plot(value: ReadableAnswer, *how: Any) -> Axes:
     """Draw a result with matplotlib."""
     from dpsql.present.plot import plot_result
 
     return plot_result(value, *how)
 
 
-def result_text(result: Result) -> str:
+def result_text(result: ReadableAnswer) -> str:
     """Write a result as text: first rows, 95% intervals, what they say, mechanism, cost."""
-    if not result.released and result.plan.blocks:
-        return explanation_text(result.plan)
+    plan = result.explanation_shown
+    if plan is not None:
+        return plan if isinstance(plan, str) else explanation_text(plan)
     return uncoloured(result_panel(result))
 
 
-def result_html(result: Result) -> str:
+def result_html(result: ReadableAnswer) -> str:
     """Return the same as a self-contained piece of HTML. All text is escaped."""
-    if not result.released and result.plan.blocks:
-        return explanation_html(result.plan)
+    plan = result.explanation_shown
+    if plan is not None:
+        return sections_html(plan, ()) if isinstance(plan, str) else explanation_html(plan)
     return table_html(result)
 
 

@@ -10,10 +10,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from dpsql.core.formatting import DEFAULT_CONFIDENCE, level
-from dpsql.present.result import MAX_ROWS, ResultColumn, footer, more, text_columns
+from dpsql.present.result import MAX_ROWS, ResultColumn, more, text_columns
 
 if TYPE_CHECKING:
-    from dpsql.results.result import Result
+    from dpsql.results.reading import ReadableAnswer
 
 _STYLE = {
     "table": "border-collapse:collapse;font-variant-numeric:tabular-nums",
@@ -26,7 +26,7 @@ _STYLE = {
 }
 
 
-def table_html(result: Result) -> str:
+def table_html(result: ReadableAnswer) -> str:
     """Return the first rows with intervals, what they say in plain words, mechanism and cost."""
     columns, hidden = text_columns(result, DEFAULT_CONFIDENCE, MAX_ROWS)
     head = "".join(map(_head, columns))
@@ -68,13 +68,13 @@ def _preformatted(text: str) -> str:
     return f'<pre style="{_STYLE["pre"]}">{escape(text)}</pre>'
 
 
-def _below(result: Result, hidden: int) -> str:
+def _below(result: ReadableAnswer, hidden: int) -> str:
     lines = [("dim", more(hidden))] if hidden else []
     if result.released:
         if not len(result):
             lines.append(("dim", "no groups were released"))
         lines += [("said", line) for line in result.summary(DEFAULT_CONFIDENCE).splitlines()]
-        lines.append(("foot", footer(result)))
+        lines.append(("foot", result.footer))
     return "".join(f'<div style="{_STYLE[style]}">{escape(line)}</div>' for style, line in lines)
 
 

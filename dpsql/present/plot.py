@@ -32,10 +32,9 @@ from dpsql.present.plot_series import (
     set_key_ticks,
     two_keys,
 )
-from dpsql.present.result import footer
 
 if TYPE_CHECKING:
-    from dpsql.results.result import Result
+    from dpsql.results.reading import ReadableAnswer
 
 MAX_CATEGORIES = 40
 _CAPTION_WIDTH = 90
@@ -44,9 +43,13 @@ _NULL = {"facecolor": "none", "edgecolor": GREY, "hatch": "//"}
 
 
 def plot_result(
-    result: Result, x: str | Sequence[str] | None, y: str | None, confidence: float, ax: Axes | None
+    result: ReadableAnswer,
+    x: str | Sequence[str] | None,
+    y: str | None,
+    confidence: float,
+    ax: Axes | None,
 ) -> Axes:
-    """Draw an answer; see :meth:`dpsql.results.result.Result.plot`."""
+    """Draw an answer; see :meth:`dpsql.results.reading.ReadableAnswer.plot`."""
     if ax is not None and not isinstance(ax, Axes):
         raise ParameterError("ax must be a matplotlib Axes", code="not_axes")
     intervals = result.intervals(confidence)
@@ -70,7 +73,9 @@ def plot_result(
 # -- which columns ----------------------------------------------------------------------------
 
 
-def _value_column(result: Result, y: str | None, noisy: list[str], x: Sequence[str] | None) -> str:
+def _value_column(
+    result: ReadableAnswer, y: str | None, noisy: list[str], x: Sequence[str] | None
+) -> str:
     """Choose the column to draw: the first noisy one, or the first number that is no key."""
     if y is not None:
         if not are_numbers(_column(result, _known(result, y, "y"))):
@@ -92,7 +97,7 @@ def _value_column(result: Result, y: str | None, noisy: list[str], x: Sequence[s
 
 
 def _key_columns(
-    result: Result, x: str | Sequence[str] | None, value: str, noisy: list[str]
+    result: ReadableAnswer, x: str | Sequence[str] | None, value: str, noisy: list[str]
 ) -> list[str]:
     """Choose the columns that tell groups apart: those before the value without noise."""
     if x is not None:
@@ -102,7 +107,7 @@ def _key_columns(
     return [name for name in plain if name in result.columns[:position]] or plain
 
 
-def _known(result: Result, name: str, role: str) -> str:
+def _known(result: ReadableAnswer, name: str, role: str) -> str:
     if name not in result.columns:
         raise ParameterError(
             f"{role} names no column of the answer",
@@ -112,12 +117,12 @@ def _known(result: Result, name: str, role: str) -> str:
     return name
 
 
-def _column(result: Result, name: str) -> list[Any]:
+def _column(result: ReadableAnswer, name: str) -> list[Any]:
     position = result.columns.index(name)
     return [row[position] for row in result.fetchall()]
 
 
-def _values(result: Result, name: str, confidence: float) -> PlottedValues:
+def _values(result: ReadableAnswer, name: str, confidence: float) -> PlottedValues:
     values = np.array([np.nan if v is None else float(v) for v in _column(result, name)])
     interval = result.intervals(confidence).get(name)
     if interval is None:
@@ -206,7 +211,7 @@ def _draw_bars(ax: Axes, keys: list[list[Any]], drawn: PlottedValues) -> None:
             tick.set_fontstyle("italic")
 
 
-def _draw_threshold(ax: Axes, result: Result, value: str) -> None:
+def _draw_threshold(ax: Axes, result: ReadableAnswer, value: str) -> None:
     """Draw the threshold of the noisy score, where the drawn column is the score."""
     line = result.thresholds().get(value)
     if line is None:
@@ -220,9 +225,9 @@ def _draw_threshold(ax: Axes, result: Result, value: str) -> None:
     ax.legend(frameon=False, fontsize="small")
 
 
-def _caption(result: Result, noisy: bool, confidence: float, note: str) -> str:
+def _caption(result: ReadableAnswer, noisy: bool, confidence: float, note: str) -> str:
     parts = [f"{level(confidence)} intervals"] if noisy else []
-    parts += [footer(result)] if result.released else []
+    parts += [result.footer] if result.released else []
     said = [fill(each.text, _CAPTION_WIDTH) for each in result.warnings if each.strong]
     return "\n".join([*said, " · ".join([*parts, note] if note else parts)])
 

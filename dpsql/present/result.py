@@ -18,14 +18,13 @@ from dpsql.core.formatting import (
     fixed,
     level,
     printable,
-    significant,
 )
 from dpsql.present.explanation import explanation_panel
 from dpsql.present.tables import bare, titled
 
 if TYPE_CHECKING:
     from dpsql.accuracy.intervals import Interval
-    from dpsql.results.result import Result
+    from dpsql.results.reading import ReadableAnswer
 
 MAX_ROWS = 50
 
@@ -42,14 +41,15 @@ class ResultColumn:
 
 
 def result_panel(
-    result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
+    result: ReadableAnswer, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
 ) -> Group:
     """Show a result with its sentences, mechanism and cost.
 
     What EXPLAIN, SHOW and the like answer is shown by itself, as nothing was released for it.
     """
-    if not result.released and result.plan.blocks:
-        return explanation_panel(result.plan)
+    plan = result.explanation_shown
+    if plan is not None:
+        return Group(Text(plan)) if isinstance(plan, str) else explanation_panel(plan)
     table = result_table(result, confidence, max_rows)
     if not result.released:
         said = [Text(caveat.text) for caveat in result.warnings]
@@ -57,18 +57,18 @@ def result_panel(
     return Group(table, Text(), result_footer(result, confidence))
 
 
-def wide_panel(result: Result, columns: Sequence[tuple[str, Sequence[object]]]) -> Group:
+def wide_panel(result: ReadableAnswer, columns: Sequence[tuple[str, Sequence[object]]]) -> Group:
     """Show an answer in the given columns, names and values."""
     right = [index for index, (_, values) in enumerate(columns) if all_numbers(values)]
     table = titled(*(printable(name) for name, _ in columns), right=right)
     for row in zip(*(values for _, values in columns), strict=True):
         table.add_row(*(Text(cell(value)) for value in row))
     warned = [Text(caveat.text) for caveat in result.warnings]
-    return Group(table, Text(), *warned, Text(footer(result), style="dim"))
+    return Group(table, Text(), *warned, Text(result.footer, style="dim"))
 
 
 def result_table(
-    result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
+    result: ReadableAnswer, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
 ) -> RenderableType:
     """Return the rows, each aggregate followed by its interval; ``max_rows`` None shows all."""
     columns, hidden = text_columns(result, confidence, max_rows)
@@ -96,7 +96,7 @@ def more(hidden: int) -> str:
 
 
 def text_columns(
-    result: Result, confidence: float, max_rows: int | None
+    result: ReadableAnswer, confidence: float, max_rows: int | None
 ) -> tuple[list[ResultColumn], int]:
     """Return the columns as text, cut to ``max_rows``, and how many rows were cut."""
     rows = result.fetchall()
@@ -156,26 +156,7 @@ def _span(value: float, low: float, high: float, decimals: int) -> str:
     return f"{fixed(low, decimals)} to {fixed(high, decimals)}"
 
 
-def result_footer(result: Result, confidence: float = 0.95) -> Text:
+def result_footer(result: ReadableAnswer, confidence: float = 0.95) -> Text:
     """Return the sentences on a release, and its footer."""
     text = Text("".join(f"{line}\n" for line in result.summary(confidence).splitlines()))
-    return text.append(footer(result), style="dim")
-
-
-def footer(result: Result) -> str:
-    """Write the mechanism and what the answer cost."""
-    cost = result.cost
-    joined = f" · pooled from {result.pooled} releases" if result.pooled > 1 else ""
-    mechanisms = " + ".join(dict.fromkeys(result.mechanisms))
-    if cost.stored:
-        when = printable(str(cost.answered))[:16].replace("T", " ")
-        joined += " · rolled up from finer groups" if result.rolled_up else ""
-        return f"{mechanisms} · paid for before, at {when} UTC{joined}"
-    paid, reserved = significant(cost.settled_epsilon), significant(cost.reserved_epsilon)
-    if cost.settled_epsilon < cost.reserved_epsilon:
-        paid = f"{paid} of {reserved} reserved"
-    delta = significant(cost.settled.delta + cost.conversion_delta)
-    text = f"{mechanisms} · paid ε {paid} at δ {delta}"
-    if cost.conversion_delta:
-        text += f" · ρ {significant(cost.settled.rho)}, δ {significant(cost.settled.delta)}"
-    return text + joined
+    return text.append(result.footer, style="dim")

@@ -21,9 +21,8 @@ from dpsql.core.formatting import (
     printable,
     upper_figures,
 )
-from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.results.explanation import Explanation
-from dpsql.results.result import Result
+from dpsql.results.reading import ReadableAnswer
 from dpsql.results.tuning import Tuning
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class ExportColumn:
     values: list[object]
 
 
-def encoded(result: Result, format_: str, confidence: float, intervals: bool) -> bytes:
+def encoded(result: ReadableAnswer, format_: str, confidence: float, intervals: bool) -> bytes:
     """Return the answer in a format: a whole file. ``intervals`` asks for them as columns."""
     shown = confidence if intervals else None
     match format_:
@@ -62,13 +61,13 @@ def encoded(result: Result, format_: str, confidence: float, intervals: bool) ->
             raise ValueError(f"no such format: {format_}")
 
 
-def told_beside(result: Result, format_: str) -> list[str]:
+def told_beside(result: ReadableAnswer, format_: str) -> list[str]:
     """Return the warnings of an answer where its format shows none, to be told beside it."""
     shown = format_ in ("table", "vertical", "json", "markdown")
     return [] if shown else [caveat.text for caveat in result.warnings]
 
 
-def exported_columns(result: Result, intervals: float | None) -> list[ExportColumn]:
+def exported_columns(result: ReadableAnswer, intervals: float | None) -> list[ExportColumn]:
     """Return the columns of an answer.
 
     With ``intervals``, a confidence, each noisy one is followed by its ``_low`` and ``_high``.
@@ -82,7 +81,7 @@ def exported_columns(result: Result, intervals: float | None) -> list[ExportColu
     return columns
 
 
-def result_json(result: Result, confidence: float, intervals: bool = False) -> str:
+def result_json(result: ReadableAnswer, confidence: float, intervals: bool = False) -> str:
     """Write columns, rows, intervals (null where a value is NULL) and cost as a JSON object."""
     columns = exported_columns(result, confidence if intervals else None)
     parts = {
@@ -92,12 +91,12 @@ def result_json(result: Result, confidence: float, intervals: bool = False) -> s
             name: {"low": _ends(result, name, found.low), "high": _ends(result, name, found.high)}
             for name, found in result.intervals(confidence).items()
         },
-        **_circumstances(result, confidence),
+        **result.circumstances(confidence),
     }
     return "{\n" + ",\n".join(f"  {json_text(k)}: {_outline(v)}" for k, v in parts.items()) + "\n}"
 
 
-def result_json_lines(result: Result, intervals: float | None) -> str:
+def result_json_lines(result: ReadableAnswer, intervals: float | None) -> str:
     """Return an object for each row, on a line of its own."""
     columns = exported_columns(result, intervals)
     names = [column.name for column in columns]
@@ -105,7 +104,7 @@ def result_json_lines(result: Result, intervals: float | None) -> str:
     return "".join(f"{json_text(dict(zip(names, row, strict=True)))}\n" for row in rows)
 
 
-def result_csv(result: Result, intervals: float | None) -> str:
+def result_csv(result: ReadableAnswer, intervals: float | None) -> str:
     """Write a header and the rows, NULL as nothing.
 
     For ``intervals`` see :func:`exported_columns`.
@@ -118,7 +117,7 @@ def result_csv(result: Result, intervals: float | None) -> str:
     return buffer.getvalue()
 
 
-def result_markdown(result: Result, intervals: float | None) -> str:
+def result_markdown(result: ReadableAnswer, intervals: float | None) -> str:
     """Return a table of GitHub's Markdown, numbers to the right, and its warnings below."""
     columns = exported_columns(result, intervals)
     rules = ["---:" if all_numbers(column.values) else "---" for column in columns]
@@ -135,7 +134,7 @@ def _markdown_cell(value: object) -> str:
     return re.sub(r"([\\`*\[\]<>|~#&]|(?<!\w)_|_(?!\w))", r"\\\1", text)
 
 
-def result_arrow(result: Result, confidence: float, intervals: bool = False) -> bytes:
+def result_arrow(result: ReadableAnswer, confidence: float, intervals: bool = False) -> bytes:
     """Write an Arrow IPC file, also called Feather. Cost and mechanisms are its metadata."""
     import pyarrow
 
@@ -146,7 +145,7 @@ def result_arrow(result: Result, confidence: float, intervals: bool = False) -> 
     return buffer.getvalue()
 
 
-def result_parquet(result: Result, confidence: float, intervals: bool = False) -> bytes:
+def result_parquet(result: ReadableAnswer, confidence: float, intervals: bool = False) -> bytes:
     """Return a Parquet file. Cost and mechanisms are its metadata."""
     import pyarrow.parquet
 
@@ -155,40 +154,11 @@ def result_parquet(result: Result, confidence: float, intervals: bool = False) -
     return buffer.getvalue()
 
 
-def _arrow_table(result: Result, confidence: float, intervals: bool) -> pyarrow.Table:
+def _arrow_table(result: ReadableAnswer, confidence: float, intervals: bool) -> pyarrow.Table:
     """Return the answer, cost and mechanisms in the schema's metadata."""
     table = result.arrow(intervals=intervals, confidence=confidence)
-    metadata = {METADATA_KEY: json_text(_circumstances(result, confidence)).encode()}
+    metadata = {METADATA_KEY: json_text(result.circumstances(confidence)).encode()}
     return table.replace_schema_metadata(metadata)
-
-
-def _circumstances(result: Result, confidence: float) -> dict[str, object]:
-    """Return how the answer came about: its intervals' confidence, mechanisms, cost, bounding."""
-    cost = result.cost
-    return {
-        "confidence": confidence,
-        "mechanisms": list(result.mechanisms),
-        "cost": upper_figures(
-            {
-                "reserved": _loss(cost.reserved, cost.reserved_epsilon),
-                "settled": _loss(cost.settled, cost.settled_epsilon),
-                "conversion_delta": cost.conversion_delta,
-            }
-        ),
-        "answered": cost.answered,
-        "data_written": cost.data_written,
-        "warnings": [asdict(caveat) for caveat in result.warnings],
-        **_left_out(result, confidence),
-    }
-
-
-def _left_out(result: Result, confidence: float) -> dict[str, object]:
-    """Return the left-out estimates, where a part of the price was for them."""
-    if not result.tells_left_out:
-        return {}
-    corrected = [asdict(one) for one in result.corrected(confidence)]
-    told: dict[str, object] = {"left_out": [asdict(one) for one in result.left_out]}
-    return told | ({"corrected": corrected} if corrected else {})
 
 
 def explanation_json(explanation: Explanation) -> str:
@@ -198,26 +168,17 @@ def explanation_json(explanation: Explanation) -> str:
 
 def tuning_json(tuning: Tuning) -> str:
     """Return the result of tuning as JSON."""
-    cost = tuning.cost
     document = {
         "query": tuning.query,
         "dry_run": tuning.dry_run,
         "share": tuning.share,
         "aggregates": [asdict(found) for found in tuning.aggregates],
-        "cost": {
-            "reserved": _loss(cost.reserved, cost.reserved_epsilon),
-            "settled": _loss(cost.settled, cost.settled_epsilon),
-            "conversion_delta": cost.conversion_delta,
-        },
+        "cost": tuning.cost.figures(),
     }
     return json_text(document, indent=2)
 
 
-def _loss(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:
-    return {"epsilon": epsilon, "rho": loss.rho, "delta": loss.delta}
-
-
-def _ends(result: Result, name: str, ends: NDArray[np.float64]) -> list[object]:
+def _ends(result: ReadableAnswer, name: str, ends: NDArray[np.float64]) -> list[object]:
     """Return one end of a column's intervals: whole where the column is, None for NULL."""
     whole = result.types[result.columns.index(name)] == "BIGINT"
     return [None if math.isnan(end) else int(end) if whole else end for end in ends.tolist()]

@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.intervals import Interval
+from dpsql.core import display
 from dpsql.core.formatting import printable
 from dpsql.core.plain import plain_whole
 from dpsql.core.schema import fold
 from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
-from dpsql.errors import ParameterError
-from dpsql.results.frames import AnswerTable
+from dpsql.errors import AnswerWarning, ParameterError
+from dpsql.results.frames import AnswerTable, require_package
 from dpsql.results.rows import AddedColumn, Answer, Row, named_row
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    from matplotlib.axes import Axes
+
+    from dpsql.accuracy.appearance import Threshold
+    from dpsql.results.explanation import Explanation
+
+
+class Told(Protocol):
+    """A caveat: its kind, and a sentence. A ``strong`` one is told where sentences are few."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def strong(self) -> bool: ...
+    def python_warning(self) -> AnswerWarning: ...
 
 
 class ReadableAnswer(ABC):
@@ -37,6 +54,38 @@ class ReadableAnswer(ABC):
     @abstractmethod
     def intervals(self, confidence: float = 0.95) -> dict[str, Interval]:
         """Compute confidence intervals for the noisy columns."""
+
+    @abstractmethod
+    def thresholds(self) -> dict[str, Threshold]:
+        """Return the threshold of appearance by column, for columns with one."""
+
+    @abstractmethod
+    def summary(self, confidence: float = 0.95) -> str:
+        """Put into plain words how close the values are, and which groups appear."""
+
+    @property
+    @abstractmethod
+    def warnings(self) -> Sequence[Told]:
+        """What limits the meaning of the numbers."""
+
+    @property
+    @abstractmethod
+    def released(self) -> bool:
+        """True if the rows were computed from private ones, by drawing noise."""
+
+    @property
+    @abstractmethod
+    def explanation_shown(self) -> Explanation | str | None:
+        """The plan, or its text, where the answer is one to EXPLAIN."""
+
+    @property
+    @abstractmethod
+    def footer(self) -> str:
+        """The mechanisms, and what the answer cost."""
+
+    @abstractmethod
+    def circumstances(self, confidence: float) -> dict[str, object]:
+        """Return how the answer came about: mechanisms, cost, warnings, what was left out."""
 
     @property
     def columns(self) -> list[str]:
@@ -158,6 +207,39 @@ class ReadableAnswer(ABC):
                 _end(place, f"{name}_high", types[place], interval.high, taken),
             )
         return found
+
+    def plot(
+        self,
+        x: str | Sequence[str] | None = None,
+        y: str | None = None,
+        *,
+        confidence: float = 0.95,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the rows on a matplotlib Axes, a new one unless ``ax`` is given, and return it.
+
+        ``y`` is the column to draw, by default the first noisy one; ``x`` the column or columns
+        that tell rows apart, by default those before it. One column of numbers or dates makes an
+        axis with points; anything else makes bars, of which the first 40 rows are drawn. Intervals
+        are error bars, NULL keys look different, the threshold is a line where ``y`` decides which
+        groups appear, and the caption says what it cost.
+
+        Raises ``InterfaceError`` if matplotlib is not installed, and ``ParameterError`` for columns
+        that are not there or hold no numbers, and unless 0 < confidence < 1.
+        """
+        require_package("matplotlib", "plot")
+        drawn: Axes = display.plot(self, x, y, confidence, ax)
+        return drawn
+
+    def __repr__(self) -> str:
+        return display.text(self)
+
+    def to_html(self) -> str:
+        """Write the answer for notebooks: a table in HTML, with sentences on its meaning."""
+        return display.html(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
 
     @abstractmethod
     def warn(self, stacklevel: int) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +27,12 @@ from dpsql.accuracy.left_out import (
     no_estimate,
 )
 from dpsql.accuracy.wording import Part, ShownAggregate
-from dpsql.core import display
-from dpsql.core.formatting import DEFAULT_CONFIDENCE
+from dpsql.core.formatting import (
+    DEFAULT_CONFIDENCE,
+    printable,
+    significant,
+    upper_figures,
+)
 from dpsql.ir.plan import BlockPlan, LeftOutStatus, LeftOutSubject, RolledUp
 from dpsql.ir.query import OutputColumn
 from dpsql.kinds.registry import release_kind
@@ -39,13 +42,8 @@ from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.results import caveats
 from dpsql.results.caveats import Caveat, CaveatKind
 from dpsql.results.explanation import Explanation
-from dpsql.results.frames import require_package
 from dpsql.results.reading import ReadableAnswer
 from dpsql.results.rows import Answer
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _ADVISED_ROWS = 1000
 _COMPARED_ROWS = 100_000
@@ -96,6 +94,18 @@ class Cost:
     def settled_epsilon(self) -> float:
         """The ε of the charge, at delta = settled.delta + conversion_delta."""
         return self.settled.epsilon_at(self.conversion_delta)
+
+    def figures(self) -> dict[str, object]:
+        """Return the losses, each with its epsilon, for documents of JSON."""
+
+        def figure(loss: PrivacyLoss, epsilon: float) -> dict[str, float]:
+            return {"epsilon": epsilon, "rho": loss.rho, "delta": loss.delta}
+
+        return {
+            "reserved": figure(self.reserved, self.reserved_epsilon),
+            "settled": figure(self.settled, self.settled_epsilon),
+            "conversion_delta": self.conversion_delta,
+        }
 
 
 FREE = Cost(ZERO, ZERO, 0.0)
@@ -248,29 +258,6 @@ class Result(ReadableAnswer):
         kind = release_kind(plan)
         total = self._noise.totals[output.block][output.aggregate]
         return kind.interval(released, output.aggregate, columns, confidence, left_out, total)
-
-    def plot(
-        self,
-        x: str | Sequence[str] | None = None,
-        y: str | None = None,
-        *,
-        confidence: float = 0.95,
-        ax: Axes | None = None,
-    ) -> Axes:
-        """Draw the rows on a matplotlib Axes, a new one unless ``ax`` is given, and return it.
-
-        ``y`` is the column to draw, by default the first noisy one; ``x`` the column or columns
-        that tell rows apart, by default those before it. One column of numbers or dates makes an
-        axis with points; anything else makes bars, of which the first 40 rows are drawn. Intervals
-        are error bars, NULL keys look different, the threshold is a line where ``y`` decides which
-        groups appear, and the caption says what it cost.
-
-        Raises ``InterfaceError`` if matplotlib is not installed, and ``ParameterError`` for columns
-        that are not there or hold no numbers, and unless 0 < confidence < 1.
-        """
-        require_package("matplotlib", "plot")
-        drawn: Axes = display.plot(self, x, y, confidence, ax)
-        return drawn
 
     def thresholds(self) -> dict[str, Threshold]:
         """Return the threshold of appearance by column, for columns with one."""
@@ -552,15 +539,46 @@ class Result(ReadableAnswer):
         column = self._answer.column(position)
         return np.array([np.nan if v is None else float(v) for v in column], dtype=np.float64)
 
-    def __repr__(self) -> str:
-        return display.text(self)
+    @property
+    def explanation_shown(self) -> Explanation | None:
+        """The plan, where the answer is one to EXPLAIN."""
+        return None if self.released or not self.plan.blocks else self.plan
 
-    def to_html(self) -> str:
-        """Write the answer for notebooks: a table in HTML, with sentences on its meaning."""
-        return display.html(self)
+    @property
+    def footer(self) -> str:
+        """The mechanisms, and what the answer cost."""
+        cost = self.cost
+        joined = f" · pooled from {self.pooled} releases" if self.pooled > 1 else ""
+        mechanisms = " + ".join(dict.fromkeys(self.mechanisms))
+        if cost.stored:
+            when = printable(str(cost.answered))[:16].replace("T", " ")
+            joined += " · rolled up from finer groups" if self.rolled_up else ""
+            return f"{mechanisms} · paid for before, at {when} UTC{joined}"
+        paid, reserved = significant(cost.settled_epsilon), significant(cost.reserved_epsilon)
+        if cost.settled_epsilon < cost.reserved_epsilon:
+            paid = f"{paid} of {reserved} reserved"
+        delta = significant(cost.settled.delta + cost.conversion_delta)
+        text = f"{mechanisms} · paid ε {paid} at δ {delta}"
+        if cost.conversion_delta:
+            text += f" · ρ {significant(cost.settled.rho)}, δ {significant(cost.settled.delta)}"
+        return text + joined
 
-    def _repr_html_(self) -> str:
-        return display.html(self)
+    def circumstances(self, confidence: float) -> dict[str, object]:
+        """Return how the answer came about: mechanisms, cost, warnings, what was left out."""
+        found: dict[str, object] = {
+            "confidence": confidence,
+            "mechanisms": list(self.mechanisms),
+            "cost": upper_figures(self.cost.figures()),
+            "answered": self.cost.answered,
+            "data_written": self.cost.data_written,
+            "warnings": [asdict(caveat) for caveat in self.warnings],
+        }
+        if self.tells_left_out:
+            found["left_out"] = [asdict(one) for one in self.left_out]
+            corrected = [asdict(one) for one in self.corrected(confidence)]
+            if corrected:
+                found["corrected"] = corrected
+        return found
 
     def __getstate__(self) -> dict[str, object]:
         state = {**self.__dict__, "_evidence": dict(self._evidence), "_unread": None}

@@ -7,7 +7,8 @@ import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
@@ -157,15 +158,21 @@ class Guard:
         return self._opened(knock.attempt, login, settings.get(ACCOUNT_SETTING))
 
     def admit_by_token(
-        self, knock: TokenKnock, account: str | None, observer: Observer | None = None
+        self,
+        knock: TokenKnock,
+        account: str | None,
+        observer: Observer | None = None,
+        parameters: Mapping[str, Any] = MappingProxyType({}),
     ) -> Admitted:
         """Open a session for a token, which pays from an account; None is its usual one.
+
+        ``parameters`` are privacy parameters for all questions of the session.
 
         Raises ``login_failed``, and ``NotSupportedError`` for what it may not have.
         """
         if knock.login is None:
             raise login_failed()
-        return self._opened(knock.attempt, knock.login, account, observer)
+        return self._opened(knock.attempt, knock.login, account, observer, parameters)
 
     def _opened(
         self,
@@ -173,6 +180,7 @@ class Guard:
         login: Login,
         asked: str | None,
         observer: Observer | None = None,
+        parameters: Mapping[str, Any] = MappingProxyType({}),
     ) -> Admitted:
         try:
             account = self._account(login, asked)
@@ -189,7 +197,7 @@ class Guard:
             if observer is not None:
                 observer(event)
 
-        return Admitted(login, account, self._dataset.session(account, observer=both))
+        return Admitted(login, account, self._dataset.session(account, observer=both, **parameters))
 
     def _note_refusal(self, attempt: LoginAttempt, code: str) -> None:
         with suppress(OperationalError):  # it is refused in any case

@@ -267,6 +267,15 @@ class Session:
         """The tables that the policy lists, with their columns."""
         return self._answerer.engine.schema
 
+    def restore(self, settings: Mapping[str, object]) -> None:
+        """Set the settings of an earlier session again.
+
+        ``settings`` are literal values by name. Raises ``ParameterError``.
+        """
+        with self._turn:
+            self.refuse_closed()
+            self._statements.restore(settings)
+
     def reset(self) -> None:
         """Forget all that SET has set, as RESET ALL and DISCARD ALL do."""
         with self._turn:

@@ -11,13 +11,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dpsql.core.plain import plain_or, plain_text, type_name
-from dpsql.core.schema import Column, rules_of
+from dpsql.core.schema import Column, fold, rules_of
 from dpsql.core.table_name import TableName, written
 from dpsql.errors import EngineError, Error, ParameterError, Place, ProgrammingError
 from dpsql.pipeline import clock
 from dpsql.pipeline.prepare import Question
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import Overrides
+from dpsql.policy.parameters import INSTEAD_OF, Overrides, check_parameter_name
 from dpsql.policy.resolve import check_setting, resolve
 from dpsql.results.description import AnswerColumn, Description, QueryParameter
 from dpsql.results.explanation import Explanation
@@ -50,9 +50,6 @@ from dpsql.syntax.statements import (
 if TYPE_CHECKING:
     from dpsql.views.prepare import PreparedView
     from dpsql.views.views import View
-
-_INSTEAD_OF = {"epsilon": "max_error", "max_error": "epsilon"}
-"""Parameters that replace each other under SET: the later one holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +175,12 @@ class Statements:
 
         return Tuner(self._answerer).tune(ask, request)
 
+    def restore(self, settings: Mapping[str, object]) -> None:
+        """Set settings again that SET had set before. Raises ``ParameterError``."""
+        for name, value in settings.items():
+            check_parameter_name(name)
+            self._set[fold(name)] = check_setting(self._policy, fold(name), value)
+
     def reset(self) -> None:
         """Forget all that SET has set."""
         self._set.clear()
@@ -242,7 +245,7 @@ class Statements:
         match statement:
             case Set(name, value, place):
                 checked = _checked(self._policy, name, value, place)
-                self._set.pop(_INSTEAD_OF.get(name, ""), None)
+                self._set.pop(INSTEAD_OF.get(name, ""), None)
                 self._set[name] = checked
                 return listings.parameter_listing(self._policy, self._layers(), name)
             case Reset(name):

@@ -102,6 +102,8 @@ def test_every_setting_has_a_variable_named_after_it() -> None:
     expected = {"database", "policies", "ledger", "analyst", "session", "format", "confidence"}
     expected |= {
         "complete",
+        "token_file",
+        "ca_file",
         "users",
         "listen",
         "http",
@@ -187,7 +189,16 @@ def test_config_shows_each_setting_and_where_it_comes_from(
     assert set(found) == {setting.key for setting in settings()}
 
 
-PATHS = ("database", "policies", "users", "certificate", "certificate_key", "audit")
+PATHS = (
+    "token_file",
+    "ca_file",
+    "database",
+    "policies",
+    "users",
+    "certificate",
+    "certificate_key",
+    "audit",
+)
 
 
 def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
@@ -199,6 +210,8 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "session": "monday",
         "format": "csv",
         "confidence": 0.5,
+        "token_file": "token",
+        "ca_file": "authority.pem",
         "users": "people.db",
         "listen": "127.0.0.1:1",
         "http": "127.0.0.1:2",

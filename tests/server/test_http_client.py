@@ -14,12 +14,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
+import sqlalchemy
+from click.testing import CliRunner, Result
 from helpers.certificates import made
 from helpers.failures import fails_with
 from helpers.http_serving import HttpServing, filled_with_tokens, http_started
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 
 import dpsql
+from dpsql.interfaces.cli import cli
+from dpsql.present.result_files import result_json
 
 QUESTION = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 
@@ -118,6 +125,147 @@ def test_prices_tables_budget_and_history_are_told(server: HttpServing) -> None:
         assert bob.budget().account == "clinic/bob"
 
 
+def test_what_set_has_set_holds_for_the_statements_to_come(server: HttpServing) -> None:
+    with connected(server, epsilon=0.5) as con, connected(server, epsilon=0.5) as other:
+        con.sql("SET max_groups_contributed = 1")
+        sources = {row[0]: row[2] for row in con.sql("SHOW PARAMETERS").fetchall()}
+        assert sources["max_groups_contributed"] == "SET"
+        assert sources["epsilon"] == "connect()"
+        other_sources = {row[0]: row[2] for row in other.sql("SHOW PARAMETERS").fetchall()}
+        assert other_sources["max_groups_contributed"] == "policy"
+        con.sql("SET max_error = 50")  # holds instead of the connection's epsilon
+        assert con.explain(QUESTION).price_epsilon != 0.5
+        con.sql("RESET max_error")
+        with fails_with("parameter_out_of_range"):
+            con.sql("SET epsilon = 1e9")
+        assert con.sql("SHOW PARAMETERS")[0][:3] == ("epsilon", "0.5", "connect()")
+        con.reset()
+        assert con.sql("SHOW PARAMETERS").fetchall() == other.sql("SHOW PARAMETERS").fetchall()
+
+
+def test_answers_show_themselves_as_those_of_ones_own_data_do(server: HttpServing) -> None:
+    with connected(server) as con:
+        found = con.sql(QUESTION)
+        assert "± " in repr(found)
+        assert "known_domain · paid" in repr(found)
+        assert "<table" in found.to_html()
+        assert "Mechanism  known_domain" in repr(con.sql(f"EXPLAIN {QUESTION}"))
+        assert found.plot(y="n").get_ylabel() == "n"
+        document = json.loads(result_json(found, 0.95, intervals=True))
+        assert document["columns"] == ["ward", "n", "n_low", "n_high"]
+        assert document["mechanisms"] == ["known_domain"]
+        assert repr(con.explain(QUESTION)).startswith("Costs")
+        assert con.budget().headline.endswith("left")
+
+
+def asked(server: HttpServing, *words: str, token: str = "ana", **more: str) -> Result:
+    return CliRunner().invoke(
+        cli, [*words, "-d", server.url], env={"DPSQL_TOKEN": server.tokens[token], **more}
+    )
+
+
+def test_commands_ask_a_server(server: HttpServing, tmp_path: Path) -> None:
+    found = asked(server, "query", "-f", "csv", "--intervals", QUESTION)
+    assert found.exit_code == 0, found.output
+    assert found.stdout.splitlines()[0] == "ward,n,n_low,n_high"
+    target = tmp_path / "answer.parquet"
+    found = asked(server, "query", "-f", "parquet", "-o", str(target), QUESTION)
+    assert found.exit_code == 0, found.output
+    assert pyarrow.parquet.read_table(target).column_names == ["ward", "n"]
+    kept = tmp_path / "token"
+    kept.write_text(f"{server.tokens['ana']}\n")
+    words = ["query", "--dry-run", "--token-file", str(kept), "-a", "bob", QUESTION]
+    found = asked(server, *words, DPSQL_TOKEN="")
+    assert "Mechanism  known_domain" in found.stdout
+    found = asked(server, "explain", "--format", "json", QUESTION)
+    assert json.loads(found.stdout)["free"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--ledger", "x.db"], "--ledger is for data of one's own"),
+        (["--session", "monday"], "--session is for data of one's own"),
+        (["--token-file", "no-such-file"], "token_missing"),
+        (["--ca-file", "no-such-file"], "server_not_reached"),
+    ],
+)
+def test_what_a_server_has_no_use_for_is_refused(
+    server: HttpServing, words: list[str], said: str
+) -> None:
+    found = asked(server, "query", *words, QUESTION)
+    if said == "server_not_reached":  # http has no certificate to check
+        assert found.exit_code == 0, found.output
+        return
+    assert found.exit_code == 2
+    assert said in found.output
+
+
+def test_options_of_servers_are_refused_for_data_of_ones_own(tmp_path: Path) -> None:
+    found = CliRunner().invoke(
+        cli, ["query", "-d", str(tmp_path / "x.duckdb"), "--token-file", "token", "-a", "ana", "x"]
+    )
+    assert found.exit_code == 2
+    assert "--token-file is for the address of a server" in found.output
+    found = CliRunner().invoke(cli, ["query", "-d", str(tmp_path / "x.duckdb"), "SELECT 1"])
+    assert found.exit_code == 2
+    assert "Missing option '--analyst'" in found.output
+
+
+def test_sqlalchemy_asks_a_server(server: HttpServing) -> None:
+    address = f"dpsql://:{server.tokens['ana']}@127.0.0.1:{server.port}?encrypted=no"
+    engine = sqlalchemy.create_engine(address, pool_size=1, max_overflow=0)
+    assert server.tokens["ana"] not in repr(engine.url)
+    with engine.connect() as con:
+        rows = con.execute(sqlalchemy.text(QUESTION)).all()
+        assert [ward for ward, _ in rows] == ["a", "b"]
+        assert sqlalchemy.inspect(con).get_table_names() == ["visits", "wards"]
+        con.execute(sqlalchemy.text("SET epsilon = 0.25"))
+    with engine.connect() as con:  # the same connection, and what was set is not
+        found = con.execute(sqlalchemy.text("SHOW PARAMETERS")).all()
+        assert next(row for row in found if row[0] == "epsilon")[2] == "policy"
+    engine.dispose()
+
+
+def test_notebooks_ask_a_server(server: HttpServing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPSQL_TOKEN", server.tokens["ana"])
+    shell = InteractiveShell()
+    shell.run_cell("%load_ext dpsql")
+    for cell in (
+        f"%dpsql connect {server.url}",
+        f"%%dpsql --into found\n{QUESTION}",
+        f"%%dpsql --into price --explain\n{QUESTION}",
+        "%dpsql budget",
+        "%dpsql close",
+    ):
+        with capture_output():
+            shell.run_cell(cell).raise_error()
+    assert shell.user_ns["found"]["ward"] == ["a", "b"]
+    assert shell.user_ns["price"].free
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "dpsql://127.0.0.1:8439",
+        "dpsql://ana:token@127.0.0.1",
+        "dpsql://:token@127.0.0.1/clinic.duckdb",
+        "dpsql://:token@127.0.0.1?encrypted=maybe",
+    ],
+)
+def test_addresses_that_are_no_servers_are_refused_by_sqlalchemy(address: str) -> None:
+    with pytest.raises(sqlalchemy.exc.ArgumentError):
+        sqlalchemy.create_engine(address).connect()
+
+
+def test_a_token_over_sqlalchemy_leaves_no_machine_unencrypted() -> None:
+    address = "dpsql://:dpsql_x@example.org?encrypted=no"
+    with fails_with("plaintext_refused"):
+        sqlalchemy.create_engine(address).raw_connection()
+    with fails_with("unknown_parameter"):
+        sqlalchemy.create_engine("dpsql://:dpsql_x@localhost?policies=p.yaml").raw_connection()
+
+
 def test_errors_have_their_class_code_place_and_hint(server: HttpServing) -> None:
     with connected(server) as con:
         with pytest.raises(dpsql.UnknownName) as raised:
@@ -130,8 +278,6 @@ def test_errors_have_their_class_code_place_and_hint(server: HttpServing) -> Non
         with pytest.raises(dpsql.QueryRefused) as refused:
             con.sql("SELECT * FROM visits")
         assert refused.value.hint
-        with fails_with("nothing_to_set"):
-            con.sql("SET epsilon = 0.5")
         with fails_with("unknown_parameter"):
             con.sql(QUESTION, epsilom=1)  # type: ignore[call-arg]
     with connected(server, "bert") as bert:
@@ -237,6 +383,7 @@ def reply(**changed: Any) -> bytes:
         "intervals": [{"column": "n", "low": [0], "high": [2]}],
         "reading": "",
         "warnings": [],
+        "mechanisms": ["known_domain"],
         "cost": {
             "epsilon_paid": 1,
             "epsilon_reserved": 1,

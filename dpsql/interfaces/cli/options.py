@@ -120,8 +120,8 @@ def _database(required: bool) -> Decorator:
         path=True,
         type=DatabasePath(),
         help="A DuckDB database, or Parquet, CSV or JSON files: one, a directory, a pattern, an "
-        "address such as s3://bucket/visits.parquet; or a postgresql:// or sc:// URL. Never "
-        "written to.",
+        "address such as s3://bucket/visits.parquet; a postgresql:// or sc:// URL; or a server of "
+        "dpsql, https://host:8439. Never written to.",
     )
 
 
@@ -157,6 +157,18 @@ ledger = _setting(
 )
 session = _setting(
     "--session", "-s", default="", help="A session of the analyst, with an account of its own."
+)
+token_file = _setting(
+    "--token-file",
+    path=True,
+    type=click.Path(path_type=Path),
+    help="The file with the token for a server; left out, DPSQL_TOKEN holds it.",
+)
+ca_file = _setting(
+    "--ca-file",
+    path=True,
+    type=click.Path(path_type=Path),
+    help="Certificates that a server's is checked by, PEM, instead of the system's.",
 )
 users = _setting(
     "--users",
@@ -248,6 +260,12 @@ def privacy_parameters(command: CommandFunction) -> CommandFunction:
     return _stacked((*map(_parameter, PARAMETERS.values()), forced))(command)
 
 
+def of_a_source(command: CommandFunction) -> CommandFunction:
+    """Add the options of where a question is asked, and by whom: one's own data, or a server."""
+    known = (policies, ledger, optional_analyst, session, token_file, ca_file)
+    return _stacked((database, *known))(command)
+
+
 def of_a_question(command: CommandFunction) -> CommandFunction:
     """Add the options of a question: SQL, analyst, ledger and privacy parameters."""
     return _stacked((database, policies, ledger, analyst, session, privacy_parameters))(command)
@@ -276,7 +294,7 @@ def _parameter(spec: ParameterSpec) -> Decorator:
 
 def every_setting(command: CommandFunction) -> CommandFunction:
     """Add all settings, none of them required."""
-    first = (optional_database, policies, ledger, _analyst(required=False), session)
+    first = (optional_database, policies, ledger, optional_analyst, session, token_file, ca_file)
     shown = (formats(*FORMATS), confidence, completing)
     return _stacked((*first, *shown, privacy_parameters, of_a_server))(command)
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dpsql.core.formatting import json_text
 from dpsql.core.kept_files import refuse_kept
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.cli import options
-from dpsql.interfaces.cli.budget.ledgers import announce, located
+from dpsql.interfaces.cli.asking import AskedSource, asks
 from dpsql.interfaces.cli.printing import progress_bar, remark, show
 from dpsql.interfaces.new_files import new_file
 
 if TYPE_CHECKING:
-    from dpsql.results.result import Result
+    from dpsql.results.reading import ReadableAnswer
 
 _BINARY: Final = ("arrow", "parquet")
 
@@ -38,7 +39,8 @@ _BINARY: Final = ("arrow", "parquet")
     )
 )
 @click.argument("sql")
-@options.of_a_question
+@asks
+@options.privacy_parameters
 @click.option("--fresh", is_flag=True, help="Draw and pay for new noise, even if asked before.")
 @options.formats(*options.FORMATS)
 @options.confidence
@@ -56,12 +58,8 @@ _BINARY: Final = ("arrow", "parquet")
 @click.option("--verbose", "-v", is_flag=True, help="Say on stderr how it was answered and paid.")
 @options.quiet
 def query_command(
+    source: AskedSource,
     sql: str,
-    database: str | Path,
-    policies: Path,
-    ledger: str | None,
-    analyst: str,
-    session: str,
     fresh: bool,
     format_: str,
     confidence: float,
@@ -77,33 +75,27 @@ def query_command(
 
     Bad input is refused before anything is read or spent.
     """
-    from dpsql.dbapi.connection import connect
-    from dpsql.present.result import footer
     from dpsql.present.result_files import told_beside
 
     chosen = options.chosen(given)
     if dry_run:
-        _explain(options.query_text(sql), database, policies, analyst, format_, chosen)
+        _explain(options.query_text(sql), source, format_, chosen)
         return
     with ExitStack() as stack:
-        place = located(ledger, policies, database)
         if output is not None:
-            refuse_kept(output, (place, database, policies, options.settings_file()))
+            refuse_kept(output, source.files)
         write = _destination(stack, format_, output, force)
         text = options.query_text(sql)
         bar = stack.enter_context(ExitStack())
         tell = bar.enter_context(progress_bar(quiet))
-        connection = stack.enter_context(
-            connect(database, policies, place, analyst, session=session, progress=tell)
-        )
-        announce(connection.ledger_created, place)
+        connection = stack.enter_context(source.connected(tell))
         result = connection.sql(text, fresh=fresh, **chosen)
         bar.close()
         _write_result(result, format_, confidence, intervals, write)
     for warning in told_beside(result, format_):
         remark(warning, quiet)
     if verbose and result.released and format_ != "table":
-        remark(footer(result))
+        remark(result.footer)
     if output is not None:
         remark(f"Wrote {output}.", quiet)
 
@@ -126,7 +118,7 @@ def _is_terminal() -> bool:
 
 
 def _write_result(
-    result: Result,
+    result: ReadableAnswer,
     format_: str,
     confidence: float,
     intervals: bool,
@@ -161,21 +153,23 @@ def _deliver(content: bytes, write: Callable[[bytes], None]) -> None:
 
 def _explain(
     text: str,
-    database: str | Path,
-    policies: Path,
-    analyst: str,
+    source: AskedSource,
     format_: str,
     chosen: dict[str, Any],
     sql: bool = False,
 ) -> None:
     """Print the plan, as JSON where that was asked for; other formats have no place for it."""
     from dpsql import present as render
-    from dpsql.dbapi.connection import connect
+    from dpsql.dbapi.remote import RemotePrice
     from dpsql.present import result_files as output
 
-    with connect(database, policies, None, analyst) as connection:
+    with source.connected(explains=True) as connection:
         explanation = connection.explain(text, **chosen)
-    if format_ in ("json", "jsonl"):
+    as_json = format_ in ("json", "jsonl")
+    if isinstance(explanation, RemotePrice):
+        told = asdict(explanation)
+        click.echo(json_text(told, indent=2) if as_json else explanation.text)
+    elif as_json:
         click.echo(output.explanation_json(explanation))
     else:
         shown = replace(explanation, shows_sql=sql)
@@ -195,21 +189,17 @@ def _explain(
     )
 )
 @click.argument("sql")
-@options.database
-@options.policies
-@options.analyst
+@asks
 @options.formats("table", "json")
 @click.option("--sql", "with_sql", is_flag=True, help="Show the statements that would run as well.")
 @options.privacy_parameters
 def explain_command(
+    source: AskedSource,
     sql: str,
-    database: str | Path,
-    policies: Path,
-    analyst: str,
     format_: str,
     with_sql: bool,
     **given: Any,
 ) -> None:
     """Show how SQL would be answered and what it would cost. Costs nothing, reads no row."""
     text, chosen = options.query_text(sql), options.chosen(given)
-    _explain(text, database, policies, analyst, format_, chosen, with_sql)
+    _explain(text, source, format_, chosen, with_sql)

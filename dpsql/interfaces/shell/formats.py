@@ -11,32 +11,33 @@ from rich.text import Text
 
 from dpsql import present as render
 from dpsql.interfaces.shell.settings import Expanded, Format, ShellSettings
-from dpsql.present.result import footer, more, result_table, text_columns
+from dpsql.present.result import more, result_table, text_columns
 from dpsql.present.result_files import encoded, explanation_json
-from dpsql.results.result import Result
+from dpsql.results.explanation import Explanation
+from dpsql.results.reading import ReadableAnswer
 
 _FOR_PEOPLE = (Format.TABLE, Format.VERTICAL)
 _WIDE = 10_000  # characters; more than any terminal has
 
 
-def formatted(result: Result, settings: ShellSettings, width: int | None) -> RenderableType:
+def formatted(result: ReadableAnswer, settings: ShellSettings, width: int | None) -> RenderableType:
     """Format an answer as the settings ask: something to render, or text that is to stay as it is.
 
     ``width`` is that of the terminal, and None for files and pipes, where no table is too wide.
     """
-    plan_alone = not result.released and bool(result.plan.blocks)
-    if plan_alone and settings.format is Format.JSON:
-        return explanation_json(result.plan) + "\n"
-    if plan_alone and width is None:
-        return render.explanation_text(result.plan) + "\n"
-    if plan_alone:
-        return render.explanation_panel(result.plan)
+    plan = result.explanation_shown
+    if isinstance(plan, Explanation):
+        if settings.format is Format.JSON:
+            return explanation_json(plan) + "\n"
+        if width is None:
+            return render.explanation_text(plan) + "\n"
+        return render.explanation_panel(plan)
     if settings.format in _FOR_PEOPLE:
         return _for_people(result, settings, width)
     return encoded(result, settings.format, settings.confidence, settings.intervals).decode()
 
 
-def vertical(result: Result, confidence: float, max_rows: int | None) -> Group:
+def vertical(result: ReadableAnswer, confidence: float, max_rows: int | None) -> Group:
     """Show a line for each value, under a line for each row."""
     columns, hidden = text_columns(result, confidence, max_rows)
     widest = max(len(column.title) for column in columns)
@@ -58,7 +59,9 @@ def vertical(result: Result, confidence: float, max_rows: int | None) -> Group:
     return Group(*parts)
 
 
-def _for_people(result: Result, settings: ShellSettings, width: int | None) -> RenderableType:
+def _for_people(
+    result: ReadableAnswer, settings: ShellSettings, width: int | None
+) -> RenderableType:
     table = result_table(result, settings.confidence, settings.max_rows)
     always = settings.format is Format.VERTICAL or settings.expanded is Expanded.ON
     narrow = width is not None and _natural_width(table) > width
@@ -67,7 +70,7 @@ def _for_people(result: Result, settings: ShellSettings, width: int | None) -> R
     if not result.released:
         return table
     said = [Text(line) for line in result.summary(settings.confidence).splitlines()]
-    return Group(table, Text(), *said, Text(footer(result), style="dim"))
+    return Group(table, Text(), *said, Text(result.footer, style="dim"))
 
 
 def _natural_width(table: RenderableType) -> int:

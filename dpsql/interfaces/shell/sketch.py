@@ -11,7 +11,7 @@ from rich.text import Text
 from dpsql.core.formatting import level, printable, significant
 from dpsql.errors import InterfaceError
 from dpsql.present.result import more, text_columns
-from dpsql.results.result import Result
+from dpsql.results.reading import ReadableAnswer
 
 MAX_BARS = 100
 _LEAST_BAR = 12
@@ -63,7 +63,7 @@ class Axis:
         return self.low <= value <= self.high
 
 
-def sketch_column(result: Result, column: str, confidence: float, width: int) -> Text:
+def sketch_column(result: ReadableAnswer, column: str, confidence: float, width: int) -> Text:
     """Draw a column as bars over its keys; the first noisy one if ``column`` is empty.
 
     Raises ``InterfaceError`` (``nothing_to_plot``) for an answer without rows or numbers.
@@ -83,7 +83,7 @@ def sketch_column(result: Result, column: str, confidence: float, width: int) ->
     return Text("\n").join([title, *lines])
 
 
-def bars(result: Result, name: str, confidence: float) -> list[SketchBar]:
+def bars(result: ReadableAnswer, name: str, confidence: float) -> list[SketchBar]:
     """Turn the rows of an answer into bars, labelled with the columns that have no noise."""
     columns, _ = text_columns(result, confidence, MAX_BARS)
     position, interval = result.columns.index(name), result.intervals(confidence).get(name)
@@ -190,7 +190,7 @@ def _fitted(text: str, width: int) -> str:
     return set_cell_size(text if cell_len(text) <= width else f"{text[: width - 1]}…", width)
 
 
-def _column(result: Result, wanted: str) -> str:
+def _column(result: ReadableAnswer, wanted: str) -> str:
     """Choose the column to plot."""
     noisy = result.intervals()
     numeric = [

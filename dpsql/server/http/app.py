@@ -8,7 +8,7 @@ other door, and asked again it is free.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -214,19 +214,19 @@ class HttpApp:
         body = await read_body(request)
         return _Call(request, knock, await shortly(lambda: parsed_body(body, takes)))
 
-    async def _in_session(
-        self, call: _Call, work: Callable[[Session], _Found], heard: _Heard | None = None
-    ) -> _Found:
+    async def _in_session(self, call: _Call, work: Callable[[Session], _Found]) -> _Found:
         """Do work of a session of its own, in the turn of its account."""
-        admitted = await self._admitted(call, heard)
+        admitted = await self._admitted(call)
         try:
             return await self._workers.run(admitted.account, lambda: work(admitted.session))
         finally:
             await self._closed(admitted.session)
 
     async def _admitted(self, call: _Call, heard: _Heard | None = None) -> Admitted:
+        asked = call.given.session if isinstance(call.given, ExplainRequest) else None
+        given = {} if asked is None else _checked_names(asked.parameters)
         return await self._workers.shortly(
-            lambda: self._guard.admit_by_token(call.knock, call.account, heard)
+            lambda: self._guard.admit_by_token(call.knock, call.account, heard, given)
         )
 
     async def _closed(self, session: Session) -> None:
@@ -293,7 +293,7 @@ class HttpApp:
         given: ExplainRequest = call.given
 
         def work(session: Session) -> ExplainReply:
-            values, options = _arguments(given)
+            values, options = _arguments(session, given)
             found = session.explain(given.sql, values, mechanism=given.mechanism, **options)
             why = free_words(found)
             return ExplainReply(
@@ -382,14 +382,14 @@ def _answered(
 ) -> tuple[bytes, AnswerFacts]:
     """Answer a statement and write its answer, in a thread."""
     query.begin()
-    if isinstance(read_statement(given.sql), Set | Reset):
+    if given.session is None and isinstance(read_statement(given.sql), Set | Reset):
         raise InterfaceError(
             "each request has a session of its own, so nothing would stay set",
             code="nothing_to_set",
             hint="Give privacy parameters in the options of the request.",
         )
     session = query.session
-    values, options = _arguments(given)
+    values, options = _arguments(session, given)
     if given.seconds is None:
         result = session.sql(
             given.sql, values, mechanism=given.mechanism, fresh=given.fresh, **options
@@ -399,15 +399,27 @@ def _answered(
         result = prepared.run(values, fresh=given.fresh, seconds=given.seconds)
     kept = KeptAnswer.of(result)
     cost = paid_cost(result.cost, heard.charges, session.accounts())
-    facts = AnswerFacts(result.summary(), warnings_of(result), cost, heard.question)
+    facts = AnswerFacts(
+        *(result.summary(), warnings_of(result), list(result.mechanisms), cost, heard.question)
+    )
     return written_answer(result, kept, facts, kind), facts
 
 
-def _arguments(given: ExplainRequest) -> tuple[Any, dict[str, Any]]:
-    """Return values of query parameters, and privacy parameters by their names."""
-    for name in given.options:
+def _arguments(session: Session, given: ExplainRequest) -> tuple[Any, dict[str, Any]]:
+    """Return values of query parameters, and privacy parameters by their names.
+
+    What SET has set in the session that the request goes on with is set in this one.
+    """
+    if given.session is not None:
+        session.restore(given.session.set)
+    return read_values(given.parameters), _checked_names(given.options)
+
+
+def _checked_names(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return privacy parameters by their names. Raises ``ParameterError`` for others."""
+    for name in options:
         check_parameter_name(name)
-    return read_values(given.parameters), dict(given.options)
+    return dict(options)
 
 
 async def _watch(receive: Callable[[], Awaitable[Message]], query: RunningQuery) -> None:

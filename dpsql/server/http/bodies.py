@@ -73,6 +73,16 @@ Options = Annotated[
 ]
 
 
+class SessionSettings(ReplyPart):
+    """The settings of a session that goes over several requests; who asks keeps them.
+
+    ``parameters`` are those that it was opened with, ``set`` what SET has set since.
+    """
+
+    parameters: Options = Field(default_factory=dict)
+    set: Options = Field(default_factory=dict)
+
+
 class DescribeRequest(ReplyPart):
     """A statement to describe; without values they are not known yet."""
 
@@ -81,18 +91,23 @@ class DescribeRequest(ReplyPart):
 
 
 class ExplainRequest(ReplyPart):
-    """A question to price: values of its query parameters, and privacy parameters."""
+    """A question to price: values of its query parameters, and privacy parameters.
+
+    ``options`` hold for this question, those of ``session`` where it has none.
+    """
 
     sql: SqlField
     parameters: ParameterValues = Field(default_factory=list)
     options: Options = Field(default_factory=dict)
     mechanism: str | None = None
+    session: SessionSettings | None = None
 
 
 class QueryRequest(ExplainRequest):
     """A statement to answer.
 
-    ``fresh`` pays for new noise. It is ended after ``seconds``, or by its ``id``.
+    ``fresh`` pays for new noise. It is ended after ``seconds``, or by its ``id``. SET and RESET
+    need a ``session``: who asks adds to it what they have set.
     """
 
     fresh: bool = False
@@ -103,8 +118,9 @@ class QueryRequest(ExplainRequest):
 class QueryReply(ReplyPart):
     """An answer: rows, their meaning and their cost.
 
-    ``reading`` says in sentences how close the values are and what is left out. ``release_id``
-    names the question in the ledger and the audit log; the same question has the same.
+    ``reading`` says in sentences how close the values are and what is left out. ``mechanisms`` are
+    empty where nothing was taken from private rows. ``release_id`` names the question in the ledger
+    and the audit log; the same question has the same.
     """
 
     columns: list[AnswerField]
@@ -112,6 +128,7 @@ class QueryReply(ReplyPart):
     intervals: list[Ends]
     reading: str
     warnings: list[Warned]
+    mechanisms: list[str]
     cost: PaidCost
     release_id: str | None
 

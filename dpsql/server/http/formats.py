@@ -49,6 +49,7 @@ class AnswerFacts:
 
     reading: str
     warnings: list[Warned]
+    mechanisms: list[str]
     cost: PaidCost
     release_id: str | None
 
@@ -68,6 +69,7 @@ class AnswerFacts:
         found = {
             "cost": self.cost.model_dump(mode="json"),
             "warnings": [one.model_dump(mode="json") for one in warnings],
+            "mechanisms": self.mechanisms,
             "release_id": self.release_id,
             **more,
         }
@@ -122,6 +124,7 @@ def _json(kept: KeptAnswer, facts: AnswerFacts) -> bytes:
         ],
         reading=facts.reading,
         warnings=facts.warnings,
+        mechanisms=facts.mechanisms,
         cost=facts.cost,
         release_id=facts.release_id,
     )
