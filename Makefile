@@ -15,7 +15,7 @@ DUCKDBS := $(filter-out 2.0.0,$(patsubst %.json,%,$(subst \
   dpsql/engines/evidence/surveys/duckdb-,,$(wildcard dpsql/engines/evidence/surveys/duckdb-*.json))))
 
 .PHONY: demo serve-demo test lint types slow tools check attack bench utility robust session coverage first
-.PHONY: ledger-bench statements union agents
+.PHONY: ledger-bench serve-bench statements union agents
 .PHONY: walk engines engines-slow server-versions duckdb-versions duckdb-versions-slow tpch scale peers
 .PHONY: pictures dist clean
 
@@ -154,6 +154,10 @@ union: $(READY)
 # The ledger: entries per second with every commit on disk, and the same after a million entries.
 ledger-bench: $(READY)
 	$(BIN)/python benchmarks/ledger.py
+
+# What a server adds to the same questions in process. Writes benchmarks/results/.
+serve-bench: $(READY)
+	$(BIN)/python benchmarks/serve.py
 
 # TPC-H, customers as the privacy units: speed and accuracy. Writes benchmarks/results/, docs/tpch.md.
 tpch: $(READY)

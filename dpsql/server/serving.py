@@ -13,6 +13,7 @@ import ipaddress
 import math
 import signal
 import ssl
+from asyncio import sslproto
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 USUAL_PORT: Final = 5439
 USUAL_HTTP_PORT: Final = 8439
 USUAL_GRACE: Final = 30.0
+# Each encrypted connection keeps a buffer of this size; a record of TLS has no more.
+sslproto.SSLProtocol.max_size = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)

@@ -386,14 +386,16 @@ class Conversation:
             raise ProtocolError("there is nothing open by this name", code)
 
     async def _copy(self, own: Copy, text: str) -> None:
-        result = await self._result(text[own.start : own.end], (), before=text[: own.start])
-        format_ = copy_format(own)
-        await self._write(messages.copy_out(len(result.columns), format_))
-        parts = await self._work(lambda: list(copied(result, own)))
+        def form(rows: SentRows) -> tuple[int, int, list[bytes]]:
+            return len(rows.columns), len(rows), list(copied(rows, own))
+
+        asked = text[own.start : own.end]
+        width, count, parts = await self._result(asked, (), form, text[: own.start])
+        await self._write(messages.copy_out(width, copy_format(own)))
         for part in parts:
             await self._write(part)
         await self._write(messages.COPY_DONE)
-        await self._complete(f"COPY {len(result)}")
+        await self._complete(f"COPY {count}")
 
     # -- answers ----------------------------------------------------------------------------------
 
@@ -405,31 +407,41 @@ class Conversation:
         *,
         before: str = "",
     ) -> PortalRows:
-        result = await self._result(text, values, before=before)
-        return await self._work(lambda: PortalRows(result, formats))
+        return await self._result(text, values, lambda rows: PortalRows(rows, formats), before)
 
-    async def _result(self, text: str, values: tuple[object, ...], *, before: str = "") -> SentRows:
-        """Have a statement answered, and tell its price and what limits its meaning."""
+    async def _result(
+        self,
+        text: str,
+        values: tuple[object, ...],
+        form: Callable[[SentRows], _Found],
+        before: str,
+    ) -> _Found:
+        """Have a statement answered, and tell its price and what limits its meaning.
+
+        ``form`` makes of the answer what is sent, in the thread that has answered.
+        """
         catalog = await self._of_catalogs(text)
         if catalog is not None:
-            return await self._work(partial(catalog.answer, values, self._timeout))
+            return await self._work(lambda: form(catalog.answer(values, self._timeout)))
         try:
-            result, notices = await self._work(partial(self._run, text, values))
+            found, notices = await self._work(partial(self._run, text, values, form))
         except Error as error:
             if error.place is not None and error.place.source == "query":
                 error.place = error.place.after(before)
             raise
         for notice in notices:
             await self._write(messages.notice(notice))
-        return result
+        return found
 
-    def _run(self, text: str, values: tuple[object, ...]) -> tuple[Result, list[dict[str, str]]]:
+    def _run(
+        self, text: str, values: tuple[object, ...], form: Callable[[SentRows], _Found]
+    ) -> tuple[_Found, list[dict[str, str]]]:
         """Answer a statement, with its notices: to find these takes time of its own."""
         if self._timeout:
             result = self._session.prepare(text).run(values, seconds=self._timeout)
         else:
             result = self._session.sql(text, values)
-        return result, list(_notices(result))
+        return form(result), list(_notices(result))
 
     async def _tell(self, probe: Probe, *, described: bool) -> None:
         """Answer a probe: as text, which is its binary form as well."""
