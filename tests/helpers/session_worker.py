@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import dpsql
@@ -34,9 +35,9 @@ STEPS: tuple[tuple[type[Any], str, str], ...] = (
 """What a query goes through, in about this order: a class, its method, and the failpoints' name."""
 
 
-def between_steps(points: Failpoints) -> None:
+def between_steps(points: Failpoints, steps: Sequence[tuple[type[Any], str, str]] = STEPS) -> None:
     """Reach a failpoint before and after every step of a query."""
-    for owner, name, label in STEPS:
+    for owner, name, label in steps:
         setattr(owner, name, _watched(getattr(owner, name), label, points))
 
 
@@ -54,7 +55,7 @@ def never_settles(
     answerer: Answerer, prepared: Prepared, charge: object, release: object, before: object
 ) -> tuple[Cost, bool]:
     """A broken session: it shows what the ledger does not know."""
-    return Cost(prepared.plan.reserved, prepared.plan.reserved, 0.0), True
+    return Cost(prepared.plan.reserved, prepared.plan.reserved, 1e-9), True
 
 
 def ask(
