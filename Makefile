@@ -23,7 +23,7 @@ DUCKDBS := $(filter-out 2.0.0,$(patsubst %.json,%,$(subst \
 demo: $(READY_DEMO)
 	$(BIN)/dpsql demo
 
-# The demo's data behind a server: prints what to type into psql, Python and curl.
+# The demo's data behind a server: prints what to type into psql, Python, curl and a model's client.
 serve-demo: $(READY_DEMO)
 	$(BIN)/python tools/serve_demo.py
 
@@ -198,7 +198,7 @@ define set_up
 endef
 
 $(READY_DEMO): pyproject.toml
-	$(call set_up,demo$(comma)shell$(comma)server)
+	$(call set_up,demo$(comma)shell$(comma)server$(comma)mcp)
 	touch $@
 
 $(READY): pyproject.toml

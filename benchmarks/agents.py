@@ -109,7 +109,7 @@ def asked(corpus: str, world: str, statements: list[Statement]) -> Iterator[Aske
         place = Path(directory)
         ledger = place / "budget.db"
         with open_dataset(built(world, place), policy_of(world), ledger) as dataset:
-            box = Toolbox(dataset, ANALYST, "benchmark", AgentPolicy())
+            box = Toolbox.of(dataset, ANALYST, "benchmark", AgentPolicy())
             answerable = (each for each in statements if each.rule is None)
             for number, statement in enumerate(answerable):
                 sql = statement.text
@@ -140,7 +140,7 @@ def sizes() -> Sizes:
         with open_dataset(
             place / "shop.duckdb", place / "policies.yaml", place / "budget.db"
         ) as dataset:
-            box = Toolbox(dataset, ANALYST, "benchmark", AgentPolicy())
+            box = Toolbox.of(dataset, ANALYST, "benchmark", AgentPolicy())
             found = ask(
                 box,
                 "SELECT hour, COUNT(*) AS orders, AVG(amount) AS mean FROM orders GROUP BY hour",

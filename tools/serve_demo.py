@@ -1,7 +1,7 @@
 """Serves the demo's data: ``make serve-demo``, or ``python tools/serve_demo.py [DIRECTORY]``.
 
-Enrols a user with a new password and a new token, prints what to type into psql, Python and curl,
-and serves on this machine alone until Ctrl-C.
+Enrols a user with a new password and new tokens, prints what to type into psql, Python, curl and
+the client of a language model, and serves on this machine alone until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.cli import cli
 from dpsql.interfaces.demo.data import demo_database
-from dpsql.server.people.records import Role
+from dpsql.server.people.records import Role, TokenScope
 from dpsql.server.people.users import open_or_create_users
 
 POLICIES: Final = Path(__file__).parents[1] / "policies.yaml"
@@ -27,21 +27,25 @@ QUESTION: Final = (
 )
 
 
-def enrolled(users: Path) -> tuple[str, str]:
-    """Give the user ana a new password and a new token; returns both."""
+def enrolled(users: Path) -> tuple[str, str, str]:
+    """Give the user ana a new password, a new token and one for an agent; returns them."""
     password = "-".join(secrets.token_hex(3) for _ in range(4))
     with open_or_create_users(users, None) as opened:
         if any(user.name == "ana" for user in opened.users()):
             opened.set_password("ana", password)
         else:
             opened.add("ana", password, [Role.ANALYST], ["ana"])
-        with suppress(InterfaceError):  # there was none
-            opened.revoke_token("ana", "demo")
         expires = datetime.now(UTC) + timedelta(days=1)
-        return password, opened.issue_token("ana", "demo", expires=expires).secret
+        tokens = []
+        for name, scopes in (("demo", None), ("assistant", [TokenScope.AGENT])):
+            with suppress(InterfaceError):  # there was none
+                opened.revoke_token("ana", name)
+            issued = opened.issue_token("ana", name, scopes=scopes, expires=expires)
+            tokens.append(issued.secret)
+        return password, tokens[0], tokens[1]
 
 
-def words(password: str, token: str, wire: str = WIRE, web: str = WEB) -> str:
+def words(password: str, token: str, agent: str, wire: str = WIRE, web: str = WEB) -> str:
     """Write what to type."""
     host, _, port = wire.partition(":")
     return f"""
@@ -60,6 +64,11 @@ curl:
 
   curl -s -H "Authorization: Bearer {token}" -H "Content-Type: application/json" \\
     -d '{{"sql": "{QUESTION}"}}' http://{web}/v1/query
+
+A language model's client (Model Context Protocol), as one of its mcpServers:
+
+  "demo": {{"type": "http", "url": "http://{web}/mcp",
+           "headers": {{"Authorization": "Bearer {agent}"}}}}
 
 Ctrl-C ends the server.
 """

@@ -16,7 +16,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from dpsql.agents.prose import ReleasedNumber
-from dpsql.agents.replies import AnswerField, AnswerRows, Ends
+from dpsql.agents.replies import AnswerField, AnswerRows, EditionFacts, Ends
 from dpsql.agents.values import json_cell, row_texts
 from dpsql.core.formatting import DEFAULT_CONFIDENCE, json_text, plain_cell
 from dpsql.errors import UnknownName
@@ -38,6 +38,7 @@ class KeptAnswer:
     columns: tuple[AnswerField, ...]
     rows: Sequence[Sequence[object]]
     ends: Mapping[int, tuple[Sequence[object], Sequence[object]]]
+    edition: EditionFacts
 
     @classmethod
     def of(cls, result: Result) -> KeptAnswer:
@@ -52,7 +53,7 @@ class KeptAnswer:
             for place, column in enumerate(columns)
             if column.noisy
         }
-        return cls(columns, result.fetchall(), ends)
+        return cls(columns, result.fetchall(), ends, edition_facts(result))
 
     @property
     def cells(self) -> int:
@@ -88,6 +89,7 @@ class KeptAnswer:
             offset=offset,
             next_offset=after if more else None,
             resource=f"{RESOURCES}{release}.csv" if more or offset else None,
+            edition=self.edition,
         )
 
     def lines(self, first: int, last: int) -> list[str]:
@@ -144,6 +146,18 @@ class KeptAnswer:
                 )
 
 
+def edition_facts(result: Result) -> EditionFacts:
+    """Tell which opening of the data an answer is of."""
+    edition = result.edition
+    assert edition is not None, "sessions tell it of their answers"
+    return EditionFacts(
+        number=edition.number,
+        opened=edition.opened,
+        name=edition.name or None,
+        made_on="this" if result.from_edition else "unknown",
+    )
+
+
 def _number(value: object) -> Decimal | None:
     """Return a finite number exactly as it is written; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -156,7 +170,8 @@ def _number(value: object) -> Decimal | None:
 class KeptAnswers:
     """The latest answers of a run, by release id. Safe for threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_cells: int = MAX_KEPT_CELLS) -> None:
+        self._most_cells = most_cells
         self._kept: OrderedDict[str, KeptAnswer] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -167,7 +182,7 @@ class KeptAnswers:
             self._kept[release] = answer
             while len(self._kept) > 1 and (
                 len(self._kept) > MAX_KEPT
-                or sum(each.cells for each in self._kept.values()) > MAX_KEPT_CELLS
+                or sum(each.cells for each in self._kept.values()) > self._most_cells
             ):
                 self._kept.popitem(last=False)
         return release

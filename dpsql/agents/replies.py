@@ -6,7 +6,7 @@ them null. Values of cells have the forms of :mod:`dpsql.agents.values`.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -143,6 +143,19 @@ class PaidCost(ReplyPart):
     epsilon_left: float | None
 
 
+class EditionFacts(ReplyPart):
+    """Which opening of the data was asked: its number, its time, and the owner's name for it.
+
+    ``made_on`` tells of an answer whether its values were computed on ``this`` edition; it is
+    ``unknown`` for a stored answer of data without a name, whose time is ``answered`` of the cost.
+    """
+
+    number: int
+    opened: str
+    name: str | None
+    made_on: Literal["this", "unknown"]
+
+
 class AnswerRows(ReplyPart):
     """Rows of an answer, of ``rows_total``; ``next_offset`` is that of the next, if there are any.
 
@@ -157,6 +170,7 @@ class AnswerRows(ReplyPart):
     offset: int
     next_offset: int | None
     resource: str | None
+    edition: EditionFacts
 
 
 class AskedAnswer(ReplyPart):

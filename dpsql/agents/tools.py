@@ -46,6 +46,7 @@ from dpsql.agents.replies import (
     TableList,
     ToolTable,
 )
+from dpsql.agents.runs import AgentRun, OwnRun, run_limits
 from dpsql.agents.teaching import Attempt, taught_refusal
 from dpsql.agents.values import quoted_data
 from dpsql.budget.account import AccountReport
@@ -54,7 +55,6 @@ from dpsql.errors import Error, InterfaceError, ParameterError, QueryRefused, Un
 from dpsql.policy.model import AgentPolicy
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
-from dpsql.service.rights import Right, SessionLimits
 from dpsql.service.session import Dataset, Session
 from dpsql.syntax.statements import Select, read_statement
 
@@ -62,7 +62,6 @@ MAX_LINES: Final = 20  # of rows in the short text
 MAX_KNOWN: Final = 20
 MAX_PROSE: Final = 100_000
 
-_AGENT_RIGHTS: Final = frozenset({Right.ASK, Right.SET})
 _OF_OBJECTS: Final = frozenset({"title", "description"})
 _HOW: Final = (
     "Ask for aggregates (COUNT, COUNT(DISTINCT …), SUM, AVG, quantiles, top-k) per group, never "
@@ -259,7 +258,7 @@ class Confirmation:
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Call:
     """A call of a tool, which another thread may cancel.
 
@@ -293,18 +292,15 @@ class Call:
 
 
 class Toolbox:
-    """The tools of a run of an analyst, on a dataset. Safe for threads.
+    """The tools of a run. Safe for threads.
 
-    ``run`` names its account below the analyst's. ``limits`` are its starter's, and narrow those of
-    the policy.
+    ``limits`` are its starter's, and narrow those of the policy. ``kept`` has its latest answers.
     """
 
-    def __init__(self, dataset: Dataset, analyst: str, run: str, limits: AgentPolicy) -> None:
-        self._dataset = dataset
-        self._analyst = analyst
+    def __init__(self, run: AgentRun, limits: AgentPolicy, kept: KeptAnswers) -> None:
         self._run = run
-        self._limits = dataset.policy.agent(analyst, limits)
-        self.kept = KeptAnswers()
+        self._limits = run.policy.agent(run.analyst, limits)
+        self._kept = kept
         self._calls: Mapping[str, Callable[[Any, Call], tuple[ReplyPart, str]]] = {
             "tables": self._tables,
             "describe": self._describe,
@@ -315,8 +311,16 @@ class Toolbox:
             "history": self._history,
             "verify": self._verify,
         }
-        with self._session():
-            pass  # what is wrong with names and limits is said before the first call
+
+    @classmethod
+    def of(cls, dataset: Dataset, analyst: str, run: str, limits: AgentPolicy) -> Toolbox:
+        """Open the tools of an analyst's run on a dataset; ``run`` names its account.
+
+        Raises what is wrong with names and limits.
+        """
+        found = cls(OwnRun(dataset, analyst, run), limits, KeptAnswers())
+        found._require_open()
+        return found
 
     def call(
         self, name: str, arguments: Mapping[str, Any] | None, call: Call | None = None
@@ -331,11 +335,11 @@ class Toolbox:
             error = UnknownName(
                 "there is no such tool", code="unknown_tool", hint=f"One of {names}."
             )
-            return _refused(taught_refusal(error))
+            return refusal_of(error)
         try:
             given = tool.takes.model_validate(dict(arguments or {}))
         except ValidationError as found:
-            return _refused(taught_refusal(_bad_arguments(found, tool)))
+            return refusal_of(_bad_arguments(found, tool))
         try:
             answer, text = self._calls[name](given, call or Call())
         except _AskPerson as asked:
@@ -343,27 +347,35 @@ class Toolbox:
         except _Refused as found:
             return _refused(found.refusal)
         except Error as error:
-            return _refused(taught_refusal(error))
+            return refusal_of(error)
         reply: dict[str, JsonValue] = {"answer": answer.model_dump(mode="json"), "refused": None}
         rows = answer.answer if isinstance(answer, AskedAnswer) else answer
         resource = rows.resource if isinstance(rows, AnswerRows) else None
         return ToolOutcome(reply, text, refused=False, resource=resource)
 
+    def kept_answer(self, release_id: str) -> KeptAnswer:
+        """Find an answer of the run that is kept. Raises ``UnknownName``.
+
+        Raises also where the run may have no session any more.
+        """
+        self._require_open()
+        return self._kept.find(release_id)
+
+    def _require_open(self) -> None:
+        with self._session():
+            pass
+
     @contextmanager
     def _session(self, paid: Charges | None = None, most: float | None = None) -> Iterator[Session]:
         """Open a session of this run; a question of it costs ``most``, if that is given."""
-        given = [each for each in (self._limits.epsilon_per_question, most) if each is not None]
-        limits = SessionLimits(self._limits.epsilon_per_run, min(given, default=None))
-        with self._dataset.session(
-            self._analyst, session=self._run, observer=paid, rights=_AGENT_RIGHTS, limits=limits
-        ) as opened:
+        with self._run.session(run_limits(self._limits, most), paid) as opened:
             yield opened
 
     def _tables(self, given: NoInput, call: Call) -> tuple[ReplyPart, str]:
         with self._session() as session:
             tables = tables_of(session)
         lines = [_table_line(table) for table in tables]
-        dataset = self._dataset.policy.dataset
+        dataset = self._run.policy.dataset
         return TableList(dataset=dataset, tables=tables, how=_HOW), "\n".join([*lines, _HOW])
 
     def _describe(self, given: DescribeInput, call: Call) -> tuple[ReplyPart, str]:
@@ -454,7 +466,7 @@ class Toolbox:
     def _answered(
         self, result: Result, kept: KeptAnswer, accounts: Sequence[AccountReport], paid: Charges
     ) -> tuple[ReplyPart, str]:
-        release = self.kept.add(kept)
+        release = self._kept.add(kept)
         rows = kept.page(release, 0)
         cost = paid_cost(result.cost, paid, accounts)
         left = cost.epsilon_left
@@ -474,7 +486,7 @@ class Toolbox:
         return answer, "\n".join(lines)
 
     def _rows(self, given: RowsInput, call: Call) -> tuple[ReplyPart, str]:
-        kept = self.kept.find(given.release_id)
+        kept = self.kept_answer(given.release_id)
         page = kept.page(given.release_id, given.offset)
         last = given.offset + min(MAX_LINES, len(page.rows))
         lines = [
@@ -530,7 +542,8 @@ class Toolbox:
         return History(questions=found, how=how), "\n".join([*lines, how])
 
     def _verify(self, given: VerifyInput, call: Call) -> tuple[ReplyPart, str]:
-        kept = map(self.kept.find, given.release_ids)
+        self._require_open()
+        kept = map(self._kept.find, given.release_ids)
         released = [one for each in kept for one in each.released()]
         numbers = list(checked_numbers(given.text, released))
         ours = all(one.verdict not in ("not_ours", "outside_interval") for one in numbers)
@@ -576,7 +589,7 @@ class Toolbox:
         if found is not None and found.blocks:
             costs["price_epsilon"] = upper_figure(found.reserved_epsilon)
         if any(paid.amount.units):
-            account = self._dataset.policy.account(self._analyst)
+            account = self._run.policy.account(self._run.analyst)
             aside = found.conversion_delta if found is not None and found.blocks else 0.0
             aside = aside or account.delta * account.delta_for_conversion
             costs["epsilon_paid"] = upper_figure(paid.amount.loss.epsilon_at(aside))
@@ -598,6 +611,11 @@ class _AskPerson(Exception):
         super().__init__(text)
         self.price = price
         self.text = text
+
+
+def refusal_of(error: Error) -> ToolOutcome:
+    """Return the outcome of a call that an error ends before anything was paid."""
+    return _refused(taught_refusal(error))
 
 
 def _refused(found: Refusal) -> ToolOutcome:

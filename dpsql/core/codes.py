@@ -396,7 +396,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "bad_expiry": "A token would have expired before it was issued.",
         "bad_iterations": "A number of iterations that verifiers of passwords cannot have.",
         "bad_password": "A password that is too short, too long, or the user's name.",
-        "bad_scope": "Roles and accounts that do not belong together, or that a token's user does "
+        "bad_scope": "Roles, accounts or scopes that do not belong together, or that a user does "
         "not have.",
         "bad_user_name": "A name that a server's user or token cannot have.",
         "bad_limit": "A selection of a negative number of places.",

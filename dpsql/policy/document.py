@@ -293,7 +293,8 @@ class TotalSection(Section):
 class AgentSection(Section):
     """The most that runs of an analyst's agents may spend, each below the analyst's account.
 
-    Options of `dpsql mcp` can lower these limits, and never raise them.
+    Options of `dpsql mcp` can lower these limits, and never raise them. At a server,
+    a token is a run.
     """
 
     epsilon_per_run: float | None = Field(

@@ -41,6 +41,7 @@ from dpsql.planner.max_error import margins_missed
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.results import caveats
 from dpsql.results.caveats import Caveat, CaveatKind
+from dpsql.results.edition import DataEdition
 from dpsql.results.explanation import Explanation
 from dpsql.results.reading import ReadableAnswer
 from dpsql.results.rows import Answer
@@ -188,6 +189,22 @@ class Result(ReadableAnswer):
         self._warned = False
         self._explain = explain
         self.cost = cost
+        self.edition: DataEdition | None = None
+        """Which opening of the data was asked."""
+        self.of_views = False
+        """True if rows of materialized views are among what it was computed of."""
+
+    @property
+    def from_edition(self) -> bool | None:
+        """True if all of its values were computed on ``edition``; None where that is not known.
+
+        A stored release is of data with the same name, where they have one. Views go on over all
+        editions.
+        """
+        named = self.edition is not None and bool(self.edition.name)
+        earlier = self.cost.stored or self.pooled > 1
+        first = any(one.kind is CaveatKind.ANSWERED_FIRST for one in self._noise.beforehand)
+        return None if self.of_views or (not named and (earlier or first)) else True
 
     @property
     def plan(self) -> Explanation:

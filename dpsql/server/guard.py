@@ -7,21 +7,33 @@ import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
+from dpsql.agents.runs import AGENT_RIGHTS, run_limits
 from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
 from dpsql.errors import Error, InterfaceError, NotSupportedError, OperationalError
 from dpsql.pipeline.events import Observer, SessionEvent
+from dpsql.policy.model import AgentPolicy
 from dpsql.server.audit import AuditLog
 from dpsql.server.people.lockout import Lockout, LoginAttempt
-from dpsql.server.people.records import MOST_NAME, Login, Role
+from dpsql.server.people.records import MOST_NAME, Login, Role, TokenScope
 from dpsql.server.people.scram import ScramExchange, login_failed
 from dpsql.server.people.users import Users
+from dpsql.service.rights import NO_LIMITS, Right, SessionLimits
 from dpsql.service.session import Dataset, Session
 
 ACCOUNT_SETTING: Final = "dpsql.account"
+_RIGHTS: Final[Mapping[TokenScope, frozenset[Right]]] = MappingProxyType(
+    {
+        TokenScope.EXPLAIN: frozenset({Right.SET}),
+        TokenScope.ASK: frozenset({Right.SET, Right.ASK}),
+        TokenScope.VIEWS: frozenset({Right.SET, Right.CREATE_VIEWS, Right.REFRESH_VIEWS}),
+        TokenScope.AGENT: AGENT_RIGHTS,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +104,8 @@ class Guard:
                 code="unknown_dataset",
                 hint=f"A server of {before.policy.dataset} goes on with that: start another one.",
             )
-        self._audit.write("edition", edition=dataset.policy.edition)
+        dataset.follow(before)
+        self._audit.write("edition", edition=f"{dataset.edition}")
         self._dataset = dataset
         before.replace_by(dataset)
 
@@ -174,6 +187,34 @@ class Guard:
             raise login_failed()
         return self._opened(knock.attempt, knock.login, account, observer, parameters)
 
+    def admit_agent(
+        self,
+        knock: TokenKnock,
+        account: str | None,
+        limits: SessionLimits,
+        observer: Observer | None = None,
+    ) -> Admitted:
+        """Open a session of a token's own run, whose account is below the one chosen.
+
+        Raises as :meth:`admit_by_token` does.
+        """
+        if knock.login is None:
+            raise login_failed()
+        return self._opened(knock.attempt, knock.login, account, observer, limits=limits)
+
+    def account_of(self, knock: TokenKnock, asked: str | None) -> str:
+        """Choose the account of a token's requests. Raises as :meth:`admit_by_token` does."""
+        if knock.login is None:
+            raise login_failed()
+        return self._chosen(knock.attempt, knock.login, asked)
+
+    def _chosen(self, attempt: LoginAttempt, login: Login, asked: str | None) -> str:
+        try:
+            return self._account(login, asked)
+        except Error as error:
+            self._note_refusal(attempt, error.code)
+            raise
+
     def _opened(
         self,
         attempt: LoginAttempt,
@@ -181,14 +222,22 @@ class Guard:
         asked: str | None,
         observer: Observer | None = None,
         parameters: Mapping[str, Any] = MappingProxyType({}),
+        limits: SessionLimits | None = None,
     ) -> Admitted:
-        try:
-            account = self._account(login, asked)
-        except Error as error:
-            self._note_refusal(attempt, error.code)
-            raise
+        """Open a session; of the token's run where there are ``limits``, or its scope says so."""
+        account = self._chosen(attempt, login, asked)
+        dataset, run = self._dataset, ""
+        rights = frozenset[Right]().union(*(_RIGHTS[scope] for scope in login.scopes))
+        if limits is None and TokenScope.AGENT in login.scopes:
+            # Nobody can be asked for a yes at a door for people.
+            found = dataset.policy.agent(account, AgentPolicy())
+            limits = run_limits(found, found.confirm_above)
         who = {"session": secrets.token_hex(8), "user": login.user, "account": account}
-        self._audit.write("login", **who, token=login.token, address=attempt.address)
+        if limits is not None:
+            rights, run = rights & AGENT_RIGHTS, run_of(login)
+            who["run"] = run
+        more = {"token": login.token, "scopes": sorted(scope.value for scope in login.scopes)}
+        self._audit.write("login", **who, **more, address=attempt.address)
         self._users.record_use(login)
         audited = self._audit.observer(**who)
 
@@ -197,7 +246,15 @@ class Guard:
             if observer is not None:
                 observer(event)
 
-        return Admitted(login, account, self._dataset.session(account, observer=both, **parameters))
+        session = dataset.session(
+            account,
+            session=run,
+            observer=both,
+            rights=rights,
+            limits=limits or NO_LIMITS,
+            **parameters,
+        )
+        return Admitted(login, account, session)
 
     def _note_refusal(self, attempt: LoginAttempt, code: str) -> None:
         with suppress(OperationalError):  # it is refused in any case
@@ -230,3 +287,9 @@ class Guard:
                 hint=f"Accounts of this login: {', '.join(login.accounts)}.",
             )
         return asked
+
+
+def run_of(login: Login) -> str:
+    """Name the account of a token's own; one that is issued later has another."""
+    assert login.issued is not None, "only tokens have runs"
+    return f"{login.token} {datetime.fromtimestamp(login.issued, UTC):%Y-%m-%d %H.%M.%S}"

@@ -17,6 +17,7 @@ from asyncio import sslproto
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +33,7 @@ from dpsql.server.workers import Workers
 from dpsql.service.session import Dataset
 
 if TYPE_CHECKING:
+    from dpsql.server.http.agents import HttpAgents
     from dpsql.server.http.listener import HttpDoor
 
 USUAL_PORT: Final = 5439
@@ -89,7 +91,8 @@ class ServerSettings:
     """How the server listens and runs: for PostgreSQL's clients, and for HTTP if there is ``http``.
 
     ``grace``: the seconds that statements have to end once the server stops. ``places`` and
-    ``of_account`` are those of ``Workers``.
+    ``of_account`` are those of ``Workers``. ``agents``: whether there are tools for agents over
+    HTTP; None if their package is installed.
     """
 
     listen: Listen = Listen("127.0.0.1", USUAL_PORT)
@@ -98,6 +101,7 @@ class ServerSettings:
     places: int | None = None
     of_account: int | None = None
     http: Listen | None = None
+    agents: bool | None = None
 
     def require_safe(self) -> None:
         """Raise ``InterfaceError`` for an address that others reach without encryption.
@@ -109,6 +113,12 @@ class ServerSettings:
                 "a grace is a number of seconds, 0 or more",
                 code="bad_parameter",
                 hint="Give --grace 30, or leave it out.",
+            )
+        if self.agents and self.http is None:
+            raise InterfaceError(
+                "tools for agents are served over HTTP, which is not",
+                code="bad_address",
+                hint="Give --http 127.0.0.1:8439 as well.",
             )
         addresses = (self.listen, self.http)
         open_ = next((each for each in addresses if each is not None and not each.loopback), None)
@@ -159,9 +169,11 @@ async def serve(
     users: Users,
     audit: AuditLog,
     settings: ServerSettings,
-    told: Callable[[Dataset, Listen, Listen | None], None] = lambda dataset, address, http: None,
+    told: Callable[[Dataset, Listen, Listen | None, bool], None] = lambda *_: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; ``told`` gets the addresses once it listens.
+
+    Its last argument tells whether there are tools for agents.
 
     ``opened`` opens the dataset, now and at each SIGHUP; it is closed at the end.
     Raises ``InterfaceError`` where it cannot, and ``OperationalError`` where the audit log cannot
@@ -189,14 +201,16 @@ async def serve(
                 door.serve, settings.listen.host, settings.listen.port
             )
         address, web = Listen(*server.sockets[0].getsockname()[:2]), None
+        agents = None
         if settings.http is not None:
-            http = _http_door(guard, workers, tls)
+            agents = _agents(guard, workers, settings.agents)
+            http = _http_door(guard, workers, tls, agents)
             with _listening(settings.http, "--http"):
                 web = Listen(*await http.start(settings.http.host, settings.http.port))
         more = {} if web is None else {"http": f"{web}"}
         audit.write("started", dataset=dataset.policy.dataset, address=f"{address}", **more)
         begun = True
-        told(dataset, address, web)
+        told(dataset, address, web, agents is not None)
         await stop.wait()
     finally:
         if server is not None:
@@ -229,7 +243,23 @@ def _listening(listen: Listen, option: str) -> Iterator[None]:
         )
 
 
-def _http_door(guard: Guard, workers: Workers, tls: Tls | None) -> HttpDoor:
+def _agents(guard: Guard, workers: Workers, asked: bool | None) -> HttpAgents | None:
+    """Build the tools for agents, if they are asked for or their package is installed."""
+    missing = find_spec("mcp") is None
+    if asked is False or (asked is None and missing):
+        return None
+    if missing:
+        raise InterfaceError(
+            "mcp is not installed", code="missing_package", hint=install_hint("mcp")
+        )
+    from dpsql.server.http.agents import HttpAgents
+
+    return HttpAgents(guard, workers)
+
+
+def _http_door(
+    guard: Guard, workers: Workers, tls: Tls | None, agents: HttpAgents | None
+) -> HttpDoor:
     """Build the door for HTTP, whose packages are loaded for it alone."""
     try:
         from dpsql.server.http.listener import HttpDoor
@@ -238,7 +268,7 @@ def _http_door(guard: Guard, workers: Workers, tls: Tls | None) -> HttpDoor:
             raise
         missing = error.name
     else:
-        return HttpDoor(guard, workers, tls)
+        return HttpDoor(guard, workers, tls, agents)
     raise InterfaceError(
         f"{missing} is not installed", code="missing_package", hint=install_hint("server")
     )
@@ -293,7 +323,7 @@ class Reopening:
             dataset.close()
             self._refused(error)
             return
-        LOG.info("policies and database were opened again: edition %s", dataset.policy.edition)
+        LOG.info("policies and database were opened again: edition %s", dataset.edition)
 
     def _refused(self, error: Error) -> None:
         LOG.warning("the old edition goes on: %s [%s]", error.reason, error.code)

@@ -802,7 +802,7 @@ class Answerer:
         )
         left_out = tuple(each.left_out for each in released)
         totals = tuple(each.totals for each in released)
-        return Result(
+        result = Result(
             answer,
             lambda: self._explained(prepared),
             cost,
@@ -813,6 +813,8 @@ class Answerer:
             _evidence(prepared, estimates),
             partial(_advice, tuple(zip(plans, counts, strict=True)), prepared.terms),
         )
+        result.of_views = any(isinstance(each, PublishedView) for each in query.public_tables)
+        return result
 
     def _caveats_beforehand(self, prepared: Prepared) -> Iterator[Caveat]:
         """Yield what readers must know of the clock, and of the bounds of views."""

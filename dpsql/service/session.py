@@ -10,6 +10,8 @@ import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, Unpack
@@ -40,6 +42,7 @@ from dpsql.policy.parameters import Overrides, PrivacyParameters
 from dpsql.policy.resolve import resolve
 from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.results.description import AnswerColumn, Description, QueryParameter
+from dpsql.results.edition import DataEdition
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning
@@ -100,6 +103,7 @@ class Session:
             *(dataset.engine, policy, dataset.ledger, *self._names),
             *(self._tell, dataset.views_place, self._limits),
         )
+        self._edition = dataset.edition
         return answerer, Statements(answerer, self._given, self._rights, kept)
 
     def _move(self, dataset: Dataset) -> None:
@@ -165,7 +169,9 @@ class Session:
                 with Deadline(seconds, partial(self._end, answering)) as limit:
                     # By reference: nothing but this call keeps a deadline.
                     self._running = None if running is None else (running, ref(limit))
-                    return self._statements.result(text, asked)
+                    result = self._statements.result(text, asked)
+                    result.edition = self._edition
+                    return result
             finally:
                 self._answering = None
 
@@ -261,6 +267,11 @@ class Session:
         with self._turn, self._tenant:
             self.refuse_closed()
             return self._statements.description(text, given)
+
+    @property
+    def edition(self) -> DataEdition:
+        """The opening of the data that is asked at present; an answer tells its own."""
+        return self._edition
 
     @property
     def schema(self) -> Schema:
@@ -471,8 +482,15 @@ class Dataset:
         self.ledger_created = ledger_created
         self._owned = owned
         self._sessions: WeakSet[Session] = WeakSet()
+        opened = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        self.edition = DataEdition(1, opened, policy.edition)
+        """Which opening of the data this is, for answers to tell."""
         self._closed = False
         self._lock = threading.Lock()
+
+    def follow(self, before: Dataset) -> None:
+        """Count this opening of the data after another one, before there are sessions."""
+        self.edition = replace(self.edition, number=before.edition.number + 1)
 
     def session(
         self,

@@ -33,7 +33,7 @@ def toolbox(place: Path, *more: str) -> Iterator[Toolbox]:
         world_file(place / "world.duckdb", *FILL, *more) as path,
         open_dataset(path, policy(NO_NUMBER), place / "budget.db") as dataset,
     ):
-        yield Toolbox(dataset, ANALYST, "run", limits)
+        yield Toolbox.of(dataset, ANALYST, "run", limits)
 
 
 @pytest.fixture(scope="module")

@@ -285,7 +285,7 @@ def test_many_rows_come_in_parts_and_as_csv(dataset: Dataset) -> None:
         given = {"release_id": page["release_id"], "offset": page["next_offset"]}
         page = answer(box, "rows", **given)
     assert rows == [[day, day + 1] for day in range(1000)]
-    assert len(box.kept.find(page["release_id"]).csv().split("\n")) == 1002
+    assert len(box.kept_answer(page["release_id"]).csv().split("\n")) == 1002
     assert refused(toolbox(dataset, "run-2"), "rows", **given)["code"] == "unknown_release"
 
 
@@ -396,5 +396,5 @@ def test_a_run_narrows_what_the_policy_says_of_agents(tmp_path: Path) -> None:
         assert (
             answer(toolbox(dataset, "run-2", epsilon_per_run=0.2), "budget")["epsilon_limit"] == 0.2
         )
-        other = Toolbox(dataset, "bo", "run-1", AgentPolicy())
+        other = Toolbox.of(dataset, "bo", "run-1", AgentPolicy())
         assert answer(other, "budget")["epsilon_limit"] == 1.5  # half of the account's 3

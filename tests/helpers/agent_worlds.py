@@ -53,7 +53,7 @@ def clinic(directory: Path, more: str = "", account: str = ACCOUNT) -> Dataset:
 
 
 def toolbox(dataset: Dataset, run: str = "run-1", **limits: float) -> Toolbox:
-    return Toolbox(dataset, "ana", run, AgentPolicy(**limits))
+    return Toolbox.of(dataset, "ana", run, AgentPolicy(**limits))
 
 
 def call(

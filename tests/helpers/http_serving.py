@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 
-from dpsql.server.people.records import Role
+from dpsql.server.people.records import Role, TokenScope
 from dpsql.server.people.users import Users
 
 POLICY = """
@@ -25,6 +25,7 @@ version: 1
 dataset: clinic
 defaults: {epsilon: 1.0, delta: 1e-9}
 accounts: {ana: {epsilon: 1000, delta: 1e-3}, bob: {epsilon: 1, delta: 1e-6}}
+agents: {ana: {epsilon_per_run: 8, epsilon_per_question: 5, confirm_above: 3}}
 tables:
   visits:
     privacy_unit: {name: patient, column: patient_id}
@@ -83,7 +84,7 @@ class HttpServing:
         token: str | None = "ana",
         **headers: str,
     ) -> Reply:
-        """Ask a route; the body is sent as JSON unless it is bytes."""
+        """Ask a route, of /v1 unless it begins with /; a body that is no bytes is sent as JSON."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         if token is not None:
             given.setdefault("authorization", f"Bearer {self.tokens.get(token, token)}")
@@ -97,12 +98,22 @@ class HttpServing:
                 "127.0.0.1", self.port, timeout=60, context=self.secure
             )
         try:
-            con.request(method, f"/v1/{path}", data, given)
+            con.request(method, path if path.startswith("/") else f"/v1/{path}", data, given)
             found = con.getresponse()
             names = {name.lower(): value for name, value in found.getheaders()}
             return Reply(found.status, names, found.read())
         finally:
             con.close()
+
+    @property
+    def database(self) -> bytes:
+        return (self.directory / "clinic.duckdb").read_bytes()
+
+    @property
+    def wire_port(self) -> int:
+        found = re.search(r"is served on 127\.0\.0\.1:(\d+)", self.log.read_text())
+        assert found is not None
+        return int(found[1])
 
     def query(self, sql: str, token: str = "ana", *, accept: str = "*/*", **more: Any) -> Reply:
         return self.ask("POST", "query", {"sql": sql, **more}, token, accept=accept)
@@ -141,6 +152,10 @@ def filled_with_tokens(directory: Path) -> dict[str, str]:
             name: users.issue_token(name, "laptop").secret for name in (*ACCOUNTS, "olga", "carl")
         }
         users.disable("carl")
+        for scope in (TokenScope.EXPLAIN, TokenScope.ASK, TokenScope.VIEWS, TokenScope.AGENT):
+            issued = users.issue_token("ana", scope.value, accounts=["ana"], scopes=[scope])
+            found[f"ana-{scope.value}"] = issued.secret
+        found["ana-loop"] = users.issue_token("ana", "loop", scopes=[TokenScope.AGENT]).secret
         found["eves-old"] = users.issue_token("eve", "old").secret
         users.revoke_token("eve", "old")
     # One that was good yesterday.
@@ -152,11 +167,15 @@ def filled_with_tokens(directory: Path) -> dict[str, str]:
 
 
 def http_started(
-    directory: Path, tokens: dict[str, str], *more: str, secure: ssl.SSLContext | None = None
+    directory: Path,
+    tokens: dict[str, str],
+    *more: str,
+    secure: ssl.SSLContext | None = None,
+    program: tuple[str, ...] = ("-m", "dpsql"),
 ) -> HttpServing:
     """Start a server with a door for HTTP on a port of its own."""
     log = directory / f"log-{secrets.token_hex(3)}"
-    command = [sys.executable, "-m", "dpsql", "serve", "-d", "clinic.duckdb", *more]
+    command = [sys.executable, *program, "serve", "-d", "clinic.duckdb", *more]
     command += ["--users", "users.db", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     with log.open("w") as written:
         process = subprocess.Popen(

@@ -49,9 +49,10 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def client(box: Toolbox, mode: str = "auto", **how: Any) -> Any:
-    from dpsql.interfaces.mcp_server import McpDoor
+    from dpsql.interfaces.mcp_stdio import stdio_server_of
+    from dpsql.server.workers import Workers
 
-    return Client(McpDoor(box).server(), mode=mode, **how)
+    return Client(stdio_server_of(box, Workers()), mode=mode, **how)
 
 
 @MODES

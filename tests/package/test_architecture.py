@@ -28,7 +28,7 @@ LIBRARIES = {
     "pydantic": {"policy", "agents", "server"},
     "starlette": {"server"},
     "uvicorn": {"server"},
-    "mcp": {"interfaces"},
+    "mcp": {"agents", "interfaces", "server"},
     "ruamel": {"policy"},
     "rich": {"present", "interfaces"},
     "click": {"interfaces"},

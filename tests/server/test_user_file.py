@@ -102,7 +102,7 @@ def test_all_verifiers_of_a_file_have_the_same_iterations(tmp_path: Path) -> Non
 
 
 def test_another_version_is_refused(path: Path) -> None:
-    change(path, "PRAGMA user_version = 2")
+    change(path, "PRAGMA user_version = 3")
     with fails_with("users_version"):
         Users(path)
 

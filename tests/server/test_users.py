@@ -13,7 +13,7 @@ import pytest
 from helpers.failures import fails_with
 
 from dpsql.server.people import passwords
-from dpsql.server.people.records import IssuedToken, Login, Role, Token
+from dpsql.server.people.records import ALL_SCOPES, IssuedToken, Login, Role, Token, TokenScope
 from dpsql.server.people.scram import LEAST_ITERATIONS, ScramExchange, ScramVerifier
 from dpsql.server.people.users import Users
 
@@ -255,7 +255,10 @@ def test_a_token_is_shown_once_and_logs_in_at_every_door(ana: Users) -> None:
     assert re.fullmatch(r"dpsql_[A-Za-z0-9_-]{43}", issued.secret)
     assert issued.secret not in repr(issued)
     assert issued.token.wire_name == "ana+laptop"
-    expected = Login("ana", "laptop", frozenset({ANALYST}), ("ana", "ana-tools"))
+    issued_at = int(issued.token.created.timestamp())
+    expected = Login(
+        "ana", "laptop", frozenset({ANALYST}), ("ana", "ana-tools"), ALL_SCOPES, issued_at
+    )
     assert ana.check_token(issued.secret) == expected
     assert proves(ana, "ana+laptop", issued.secret) == expected
     assert proves(ana, "ANA+Laptop", issued.secret) == expected
@@ -272,8 +275,14 @@ def test_a_token_gives_no_more_than_its_scope_and_its_user_has(users: Users) -> 
     users.add("ana", PASSWORD, [ANALYST, AUDITOR], ["ana", "tools"])
     issued = users.issue_token("ana", "bi", roles=[ANALYST], accounts=["tools"])
     audit = users.issue_token("ana", "audit", roles=[AUDITOR])
-    assert users.check_token(issued.secret) == Login("ana", "bi", frozenset({ANALYST}), ("tools",))
-    assert users.check_token(audit.secret) == Login("ana", "audit", frozenset({AUDITOR}), ())
+    asks, audits = (users.check_token(each.secret) for each in (issued, audit))
+    assert (asks.token, asks.roles, asks.accounts) == ("bi", frozenset({ANALYST}), ("tools",))
+    assert (audits.token, audits.roles, audits.accounts) == ("audit", frozenset({AUDITOR}), ())
+    assert (asks.scopes, audits.scopes) == (ALL_SCOPES, frozenset())
+    limited = users.issue_token("ana", "look", roles=[ANALYST], scopes=[TokenScope.EXPLAIN])
+    assert users.check_token(limited.secret).scopes == {TokenScope.EXPLAIN}
+    with fails_with("bad_scope"):
+        users.issue_token("ana", "more", roles=[AUDITOR], scopes=[TokenScope.ASK])
     for roles, accounts in (([OWNER], None), (None, ["bob"]), ([], None), ([AUDITOR], ["tools"])):
         with fails_with("bad_scope"):
             users.issue_token("ana", "more", roles=roles, accounts=accounts)

@@ -107,6 +107,8 @@ def test_a_view_is_paid_for_once_and_read_for_nothing(
     assert last == [(step, 6) for step in range(1, 11)]
     assert spent(connection) == paid
     assert connection.budget().streams
+    # A view goes on over all editions of the data: its rows are not known to be of this one.
+    assert connection.sql("SELECT * FROM v").from_edition is None
 
 
 @pytest.mark.parametrize("name", ["duckdb_tables", "sqlite_master", "pragma_database_list"])

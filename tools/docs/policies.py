@@ -50,7 +50,7 @@ views: # answers that are kept up to date
   shared: [board] # everybody may read what board creates
   directory: clinic.views # what lies there tells as much as the data
 
-agents: # language models that ask for ana by `dpsql mcp`
+agents: # language models that ask for ana
   ana: { epsilon_per_run: 2, epsilon_per_question: 1, confirm_above: 0.6 }
 
 tables:

@@ -54,7 +54,7 @@ def mcp_command(
             "`dpsql mcp` needs the package mcp", code="missing_package", hint=install_hint("mcp")
         )
     from dpsql.agents.tools import Toolbox
-    from dpsql.interfaces.mcp_server import serve_stdio
+    from dpsql.interfaces.mcp_stdio import serve_stdio
     from dpsql.policy.model import AgentPolicy
     from dpsql.service.opening import open_dataset
 
@@ -63,7 +63,7 @@ def mcp_command(
         dataset = stack.enter_context(open_dataset(database, policies, place))
         announce(dataset.ledger_created, place)
         limits = AgentPolicy(run_epsilon, question_epsilon, confirm_above)
-        serve_stdio(Toolbox(dataset, analyst, session or _new_run(), limits))
+        serve_stdio(Toolbox.of(dataset, analyst, session or _new_run(), limits))
 
 
 def _new_run() -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from dpsql.core.extras import install_hint
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.budget.ledgers import announce, located
@@ -28,6 +29,13 @@ from dpsql.interfaces.cli.printing import remark
 @options.policies
 @options.ledger
 @options.of_a_server
+@click.option(
+    "--mcp/--no-mcp",
+    "agents",
+    default=None,
+    help="Serve tools for language models over HTTP, too.  [default: if the package mcp is "
+    "installed]",
+)
 def serve_command(
     database: str | Path,
     policies: Path,
@@ -39,10 +47,12 @@ def serve_command(
     certificate: Path | None,
     certificate_key: Path | None,
     grace: float,
+    agents: bool | None,
 ) -> None:
     """Serve analysts with psql, drivers and dashboards, and keep the data to itself.
 
-    Speaks the PostgreSQL protocol and, with --http, HTTP and JSON. Who may come in is kept by
+    Speaks the PostgreSQL protocol and, with --http, HTTP and JSON, with tools for language models
+    by the Model Context Protocol. Who may come in is kept by
     `dpsql user`; what they may ask, and how much may be learned, by the policies. SIGTERM stops it
     once what runs is answered, SIGHUP opens the database, the policies and the certificate again
     without closing connections.
@@ -72,6 +82,7 @@ def serve_command(
         else Certificate(certificate, certificate_key),
         grace,
         http=None if http is None else Listen.parse(http, USUAL_HTTP_PORT),
+        agents=agents,
     )
     settings.require_safe()
     place = located(ledger, policies, database)
@@ -79,7 +90,7 @@ def serve_command(
         people = stack.enter_context(Users(users))
         log = stack.enter_context(closing(AuditLog(audit)))
 
-        def told(dataset: Dataset, address: Listen, web: Listen | None) -> None:
+        def told(dataset: Dataset, address: Listen, web: Listen | None, tools: bool) -> None:
             name = dataset.policy.dataset
             announce(dataset.ledger_created, place)
             mode = "" if certificate is None else " sslmode=verify-full"
@@ -88,6 +99,10 @@ def serve_command(
             if web is not None:
                 scheme = "http" if certificate is None else "https"
                 remark(f"over HTTP on {scheme}://{web}/v1")
+                if tools:
+                    remark(f"tools for language models on {scheme}://{web}/mcp")
+                elif agents is None:
+                    remark(f"no tools for language models. {install_hint('mcp')}")
 
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
         opened = partial(open_dataset, database, policies, place)

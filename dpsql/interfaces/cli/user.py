@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dpsql.server.people.records import Role, Token, User
 
 _ROLES: Final = ("analyst", "owner", "auditor")
+_SCOPES: Final = ("explain", "ask", "views", "agent")
 _DAYS: Final = 90
 _MOST_DAYS: Final = 3650
 _TIMES: Final = frozenset({"created", "changed", "expires", "last_used"})
@@ -185,6 +186,7 @@ def list_command(name: str | None, users: Path, format_: str) -> None:
     epilog=options.examples(
         "dpsql user token ana notebook --account ana-tools",
         "dpsql user token ana nightly --forever > nightly.token",
+        "dpsql user token ana assistant --scope agent",
     ),
 )
 @_NAME
@@ -203,6 +205,15 @@ def list_command(name: str | None, users: Path, format_: str) -> None:
     help="An account of the user that the token gives; may be repeated.  [default: all of them]",
 )
 @click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(_SCOPES),
+    help="What the token is good for; may be repeated. explain: what costs nothing; ask: that and "
+    "questions; views: that and materialized views; agent: that and questions that an account of "
+    "the token's own pays for, within the policy's limits of agents.  [default: ask and views]",
+)
+@click.option(
     "--days",
     metavar="N",
     type=click.IntRange(1, _MOST_DAYS),
@@ -218,6 +229,7 @@ def token_command(
     token_name: str,
     roles: tuple[str, ...],
     accounts: tuple[str, ...],
+    scopes: tuple[str, ...],
     days: int,
     forever: bool,
     users: Path,
@@ -228,6 +240,7 @@ def token_command(
     It is a password for programs. PostgreSQL's clients give NAME+TOKEN as the user and the secret
     as the password.
     """
+    from dpsql.server.people.records import TokenScope
     from dpsql.server.people.users import Users
 
     with Users(users) as opened:
@@ -236,6 +249,7 @@ def token_command(
             token_name,
             roles=_roles(roles) if roles else None,
             accounts=accounts or None,
+            scopes=[TokenScope(each) for each in scopes] if scopes else None,
             expires=None if forever else datetime.now(UTC) + timedelta(days=days),
         )
     click.echo(issued.secret)
@@ -307,6 +321,7 @@ def _token_row(token: Token) -> dict[str, Any]:
         "token": token.name,
         "roles": _named(token.roles),
         "accounts": [*token.accounts],
+        "scopes": [each for each in _SCOPES if each in {one.value for one in token.scopes}],
         "valid": token.is_valid(datetime.now(UTC)),
         "created": token.created.isoformat(),
         "expires": None if token.expires is None else token.expires.isoformat(),

@@ -13,14 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpsql.agents.facts import (
     Charges,
@@ -42,6 +42,7 @@ from dpsql.core.formatting import upper_figure
 from dpsql.errors import InterfaceError, UnknownName
 from dpsql.pipeline.events import QuestionAnswered, SessionEvent
 from dpsql.policy.parameters import check_parameter_name
+from dpsql.results.edition import DataEdition
 from dpsql.server.guard import Admitted, Guard, TokenKnock
 from dpsql.server.http.bodies import (
     MOST_HISTORY,
@@ -62,9 +63,11 @@ from dpsql.server.http.bodies import (
 )
 from dpsql.server.http.formats import (
     ANSWER_HEADER,
+    EDITION_HEADER,
     AnswerFacts,
     MediaType,
     accepted,
+    edition_header,
     written_answer,
 )
 from dpsql.server.http.operations import ACCOUNT_HEADER, OPERATIONS, Operation, openapi
@@ -78,12 +81,14 @@ from dpsql.server.http.reading import (
     require_no_body,
     require_one_length,
 )
+from dpsql.server.people.records import ALL_SCOPES, WIRE_SEPARATOR, Login
 from dpsql.server.people.scram import login_failed
 from dpsql.server.workers import Workers
 from dpsql.service.session import Session
 from dpsql.syntax.statements import Reset, Set, read_statement
 
 _Found = TypeVar("_Found")
+AGENTS_PATH: Final = "/mcp"
 _TRIES: Final = 200
 _PAUSE: Final = 0.05  # between tries to end a query that may be about to begin reading
 
@@ -118,32 +123,55 @@ class _Heard:
             self.question = event.fingerprint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Call:
-    """A request after its login."""
+    """A request after its login; ``edition`` is the opening of the data that it was answered on."""
 
     request: Request
     knock: TokenKnock
     given: Any
+    edition: DataEdition | None = None
 
     @property
     def account(self) -> str | None:
         return self.request.headers.get(ACCOUNT_HEADER)
 
 
-class HttpApp:
-    """The application of the door, for a server of ASGI. ``hosts`` are its names, any if None."""
+class AgentDoor(Protocol):
+    """Tools for agents: replies to requests of their protocol."""
 
-    def __init__(self, guard: Guard, workers: Workers, hosts: frozenset[str] | None) -> None:
+    async def reply(self, request: Request, knock: TokenKnock, asked: str | None) -> ASGIApp:
+        """Return the reply to a request. Raises a ``dpsql.Error``."""
+
+    def interrupt(self) -> None:
+        """End all calls that run or wait."""
+
+
+class HttpApp:
+    """The application of the door, for a server of ASGI. ``hosts`` are its names, any if None.
+
+    ``agents`` are the tools at ``/mcp``, if there are any.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        workers: Workers,
+        hosts: frozenset[str] | None,
+        agents: AgentDoor | None,
+    ) -> None:
         self._guard = guard
         self._workers = workers
         self._hosts = hosts
+        self._agents = agents
         self._named: dict[tuple[str, str], RunningQuery] = {}
         self._queries: set[RunningQuery] = set()
         self.stopping = False
         routes = [
             Route(one.path, partial(self._respond, one), methods=[one.method]) for one in OPERATIONS
         ]
+        if agents is not None:
+            routes.append(Route(AGENTS_PATH, partial(self._agent, agents), methods=["POST"]))
         self._router = Router(routes, redirect_slashes=False)
 
     def interrupt(self) -> None:
@@ -151,6 +179,8 @@ class HttpApp:
         for each in self._queries:
             each.unwanted = True
             each.session.interrupt()
+        if self._agents is not None:
+            self._agents.interrupt()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, whatever it is."""
@@ -186,9 +216,18 @@ class HttpApp:
                 return self._open(one)
             call = await self._called(one, request)
             found: Response = await getattr(self, f"_{one.name}")(call)
+            if call.edition is not None:
+                found.headers[EDITION_HEADER] = edition_header(call.edition)
             return found
         except HTTPException:
             raise
+        except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
+            return problem_response(error)
+
+    async def _agent(self, agents: AgentDoor, request: Request) -> ASGIApp:
+        try:
+            knock = await self._let_in(request)
+            return await agents.reply(request, knock, request.headers.get(ACCOUNT_HEADER))
         except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
             return problem_response(error)
 
@@ -199,26 +238,39 @@ class HttpApp:
             raise InterfaceError("the server is stopping", code="closed")
         return _reply(HealthReply(status="ok"))
 
-    async def _called(self, one: Operation, request: Request) -> _Call:
-        """Let a client in, then read what it sends."""
+    async def _let_in(self, request: Request) -> TokenKnock:
+        """Let a client in by its token. Raises ``login_failed``."""
         secret = bearer_of(request.headers)
         address = request.client.host if request.client is not None else ""
-        shortly = self._workers.shortly
-        knock = await shortly(lambda: self._guard.knock_by_token(secret, address))
+        knock = await self._workers.shortly(lambda: self._guard.knock_by_token(secret, address))
         await asyncio.sleep(knock.wait)
         if knock.login is None:
             raise login_failed()
+        return knock
+
+    async def _called(self, one: Operation, request: Request) -> _Call:
+        """Let a client in, then read what it sends."""
+        knock = await self._let_in(request)
         takes = one.takes
         if takes is None:
             return _Call(request, knock, None)
         body = await read_body(request)
-        return _Call(request, knock, await shortly(lambda: parsed_body(body, takes)))
+        return _Call(request, knock, await self._workers.shortly(lambda: parsed_body(body, takes)))
 
     async def _in_session(self, call: _Call, work: Callable[[Session], _Found]) -> _Found:
-        """Do work of a session of its own, in the turn of its account."""
+        """Do work of a session of its own, in the turn of its account. It costs nothing."""
         admitted = await self._admitted(call)
+
+        def on_one_edition() -> tuple[_Found, DataEdition]:
+            while True:
+                edition = admitted.session.edition
+                found = work(admitted.session)
+                if admitted.session.edition == edition:
+                    return found, edition
+
         try:
-            return await self._workers.run(admitted.account, lambda: work(admitted.session))
+            found, call.edition = await self._workers.run(admitted.account, on_one_edition)
+            return found
         finally:
             await self._closed(admitted.session)
 
@@ -240,7 +292,7 @@ class HttpApp:
         kind = accepted(call.request.headers)
         login = call.knock.login
         assert login is not None, "only who is let in asks"
-        name = None if given.id is None else (login.user, given.id)
+        name = None if given.id is None else (_canceller(login), given.id)
         heard = _Heard()
         admitted = await self._admitted(call, heard)
         query = RunningQuery(admitted.account, admitted.session)
@@ -250,7 +302,7 @@ class HttpApp:
                 self._name(name, query)
             self._queries.add(query)
             work = partial(_answered, query, given, kind, heard)
-            body, facts = await self._workers.run(admitted.account, work)
+            body, facts, call.edition = await self._workers.run(admitted.account, work)
         finally:
             query.ended.set()
             watch.cancel()
@@ -272,7 +324,7 @@ class HttpApp:
     async def _cancel(self, call: _Call) -> Response:
         login = call.knock.login
         assert login is not None, "only who is let in cancels"
-        found = self._named.get((login.user, call.request.path_params["id"]))
+        found = self._named.get((_canceller(login), call.request.path_params["id"]))
         if found is None or found.account not in login.accounts:
             raise InterfaceError(
                 "no query of this id runs",
@@ -379,7 +431,7 @@ class HttpApp:
 
 def _answered(
     query: RunningQuery, given: QueryRequest, kind: MediaType, heard: _Heard
-) -> tuple[bytes, AnswerFacts]:
+) -> tuple[bytes, AnswerFacts, DataEdition | None]:
     """Answer a statement and write its answer, in a thread."""
     query.begin()
     if given.session is None and isinstance(read_statement(given.sql), Set | Reset):
@@ -400,9 +452,10 @@ def _answered(
     kept = KeptAnswer.of(result)
     cost = paid_cost(result.cost, heard.charges, session.accounts())
     facts = AnswerFacts(
-        *(result.summary(), warnings_of(result), list(result.mechanisms), cost, heard.question)
+        *(result.summary(), warnings_of(result), list(result.mechanisms), cost, heard.question),
+        kept.edition,
     )
-    return written_answer(result, kept, facts, kind), facts
+    return written_answer(result, kept, facts, kind), facts, result.edition
 
 
 def _arguments(session: Session, given: ExplainRequest) -> tuple[Any, dict[str, Any]]:
@@ -427,6 +480,16 @@ async def _watch(receive: Callable[[], Awaitable[Message]], query: RunningQuery)
     while (await receive())["type"] != "http.disconnect":
         continue
     query.unwanted = True
+
+
+def _canceller(login: Login) -> str:
+    """Name whoever may cancel a query: its user, unless the token is limited; then that alone.
+
+    What a cancelled question has reserved stays spent.
+    """
+    return (
+        login.user if login.scopes >= ALL_SCOPES else f"{login.user}{WIRE_SEPARATOR}{login.token}"
+    )
 
 
 def _finite(share: float | None) -> float | None:

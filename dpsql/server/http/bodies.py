@@ -16,6 +16,7 @@ from pydantic import Field, JsonValue
 from dpsql.agents.replies import (
     AnswerField,
     ColumnFacts,
+    EditionFacts,
     Ends,
     ExpectedError,
     PaidCost,
@@ -131,6 +132,7 @@ class QueryReply(ReplyPart):
     mechanisms: list[str]
     cost: PaidCost
     release_id: str | None
+    edition: EditionFacts
 
 
 class ExplainReply(ReplyPart):

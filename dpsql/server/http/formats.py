@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.datastructures import Headers
 
 from dpsql.agents.kept import KeptAnswer
-from dpsql.agents.replies import Ends, PaidCost, Warned
+from dpsql.agents.replies import EditionFacts, Ends, PaidCost, Warned
 from dpsql.agents.values import json_cell
 from dpsql.errors import InterfaceError
+from dpsql.results.edition import DataEdition
 from dpsql.results.frames import require_package
 from dpsql.results.result import Result
 from dpsql.server.http.bodies import QueryReply
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 ANSWER_HEADER: Final = "dpsql-answer"
+EDITION_HEADER: Final = "dpsql-edition"
 _MOST_HEADER: Final = 6_000
 _REFUSED: Final = re.compile(r"(?:^|;)q=0(?:\.0*)?(?:;|$)")
 
@@ -52,6 +54,7 @@ class AnswerFacts:
     mechanisms: list[str]
     cost: PaidCost
     release_id: str | None
+    edition: EditionFacts
 
     def header(self) -> str:
         """Write them as JSON in ASCII for a header, long texts cut."""
@@ -71,9 +74,15 @@ class AnswerFacts:
             "warnings": [one.model_dump(mode="json") for one in warnings],
             "mechanisms": self.mechanisms,
             "release_id": self.release_id,
+            "edition": self.edition.model_dump(mode="json"),
             **more,
         }
         return json.dumps(found, ensure_ascii=True)
+
+
+def edition_header(edition: DataEdition) -> str:
+    """Write an opening of the data as JSON in ASCII for a header."""
+    return json.dumps(asdict(edition), ensure_ascii=True)
 
 
 def accepted(headers: Headers) -> MediaType:
@@ -127,6 +136,7 @@ def _json(kept: KeptAnswer, facts: AnswerFacts) -> bytes:
         mechanisms=facts.mechanisms,
         cost=facts.cost,
         release_id=facts.release_id,
+        edition=facts.edition,
     )
     return reply.model_dump_json().encode()
 

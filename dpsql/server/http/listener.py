@@ -12,7 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from dpsql.server.guard import Guard
-from dpsql.server.http.app import HttpApp
+from dpsql.server.http.app import AgentDoor, HttpApp
 from dpsql.server.http.problems import PROBLEM_TYPE, problem_of
 from dpsql.server.http.reading import bad_request
 from dpsql.server.workers import Workers
@@ -33,6 +33,16 @@ class ServerTls(Protocol):
     @property
     def context(self) -> ssl.SSLContext:
         """The context of handshakes."""
+
+
+class StartedAgents(AgentDoor, Protocol):
+    """Tools for agents, with a beginning and an end."""
+
+    async def start(self) -> None:
+        """Begin to take requests."""
+
+    async def stop(self) -> None:
+        """End what is left."""
 
 
 class LimitedConnection(H11Protocol):
@@ -102,9 +112,12 @@ class LimitedConnection(H11Protocol):
 class HttpDoor:
     """The door, listening on one address. Without ``tls`` it is for this machine alone."""
 
-    def __init__(self, guard: Guard, workers: Workers, tls: ServerTls | None) -> None:
+    def __init__(
+        self, guard: Guard, workers: Workers, tls: ServerTls | None, agents: StartedAgents | None
+    ) -> None:
         self._tls = tls
-        self._app = HttpApp(guard, workers, _LOCAL if tls is None else None)
+        self._agents = agents
+        self._app = HttpApp(guard, workers, _LOCAL if tls is None else None, agents)
         self._state = ServerState()
         self._server: asyncio.Server | None = None
 
@@ -126,6 +139,8 @@ class HttpDoor:
             h11_max_incomplete_event_size=MOST_HEADERS,
         )
         config.load()
+        if self._agents is not None:
+            await self._agents.start()
         loop = asyncio.get_running_loop()
 
         def connection() -> LimitedConnection:
@@ -154,6 +169,8 @@ class HttpDoor:
                 await asyncio.wait(late, timeout=_SECONDS_TO_END)
         for connection in list(self._state.connections):
             connection.transport.abort()
+        if self._agents is not None:
+            await self._agents.stop()
 
 
 def _current(tls: ServerTls) -> ssl.SSLContext:

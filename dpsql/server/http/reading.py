@@ -99,6 +99,11 @@ async def read_body(request: Request) -> bytes:
 
 def parsed_body(body: bytes, kind: type[_Request]) -> _Request:
     """Read a body as one of its kind. Raises ``InterfaceError``, which quotes nothing of it."""
+    return _checked(object_of_json(body, _MOST_DEPTH), kind)
+
+
+def object_of_json(body: bytes, most_depth: int) -> dict[str, Any]:
+    """Read a body as an object of JSON. Raises ``InterfaceError``, which quotes nothing of it."""
     try:
         found = json.loads(
             body.decode("utf-8"),
@@ -109,12 +114,12 @@ def parsed_body(body: bytes, kind: type[_Request]) -> _Request:
         )
     except (ValueError, RecursionError):  # bad UTF-8 is a ValueError, too
         found = None
-    if not isinstance(found, dict) or _depth(found, _MOST_DEPTH) > _MOST_DEPTH:
+    if not isinstance(found, dict) or _depth(found, most_depth) > most_depth:
         raise bad_request(
             "the body is no JSON object",
             "Keys are there once, numbers are finite, and nothing is nested deeply.",
         )
-    return _checked(found, kind)
+    return found
 
 
 def _checked(found: dict[str, Any], kind: type[_Request]) -> _Request:

@@ -26,6 +26,24 @@ _NAME: Final = re.compile(
 )
 
 
+class TokenScope(Enum):
+    """Something that an analyst's token is good for, at every door.
+
+    ``EXPLAIN``: what costs nothing: tables, prices, budget, history; the others may do that too.
+    ``ASK``: questions. ``VIEWS``: materialized views. ``AGENT``: questions that an account of the
+    token's own pays for, below its user's, within the policy's limits of agents.
+    """
+
+    EXPLAIN = "explain"
+    ASK = "ask"
+    VIEWS = "views"
+    AGENT = "agent"
+
+
+ALL_SCOPES: Final = frozenset({TokenScope.ASK, TokenScope.VIEWS})
+"""The scopes of a password, and of a token for which none are chosen."""
+
+
 class Role(Enum):
     """What a user is to the server. One may be several."""
 
@@ -48,12 +66,16 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a user. It gives these roles and accounts, as far as the user still has them."""
+    """A token of a user. It gives these roles and accounts, as far as the user still has them.
+
+    Of what analysts do it allows what is in its scopes.
+    """
 
     user: str
     name: str
     roles: frozenset[Role]
     accounts: tuple[str, ...]
+    scopes: frozenset[TokenScope]
     created: datetime
     expires: datetime | None
     revoked: bool
@@ -79,12 +101,17 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user who has logged in, by a password or a token, with the roles and accounts to use."""
+    """A user who has logged in, by a password or a token, with the roles and accounts to use.
+
+    ``issued`` is when the token was, in seconds: with its name it names one token and no later one.
+    """
 
     user: str
     token: str | None
     roles: frozenset[Role]
     accounts: tuple[str, ...]
+    scopes: frozenset[TokenScope] = ALL_SCOPES
+    issued: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,4 +168,30 @@ def require_scope(
         code="bad_scope",
         hint="An analyst has one or more accounts of the policies file; owners and auditors ask "
         "nothing, and have none.",
+    )
+
+
+def require_scopes(
+    roles: frozenset[Role], scopes: Iterable[TokenScope] | None
+) -> frozenset[TokenScope]:
+    """Return the scopes of a token with some roles; None stands for all that analysts may do.
+
+    Raises ``ParameterError`` (``bad_scope``) for scopes of nobody who asks, for none at all, and
+    for a second one beside an agent's questions, which another account would pay for.
+    """
+    if scopes is None:
+        return ALL_SCOPES if Role.ANALYST in roles else frozenset()
+    found = frozenset(scopes)
+    if Role.ANALYST not in roles:
+        reason = "scopes are for analysts"
+    elif not found:
+        reason = "there is no scope"
+    elif TokenScope.AGENT in found and not found <= {TokenScope.AGENT, TokenScope.EXPLAIN}:
+        reason = "an agent pays from an account of its own, and does nothing from its user's"
+    else:
+        return found
+    raise ParameterError(
+        reason,
+        code="bad_scope",
+        hint="Choose explain; or ask, views or both; or agent.",
     )

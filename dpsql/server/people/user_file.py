@@ -22,7 +22,7 @@ from dpsql.errors import InterfaceError
 USERS_APPLICATION: Final = 0x64707375
 """Marks a SQLite file as one of users: the letters ``dpsu``."""
 
-USERS_VERSION: Final = 1
+USERS_VERSION: Final = 2
 
 # ``secret`` and ``no_hash`` answer for users who do not exist. All verifiers have the same number
 # of iterations, as another number would tell who exists.
@@ -50,6 +50,7 @@ CREATE TABLE tokens (
     verifier  TEXT NOT NULL,
     roles     TEXT NOT NULL,
     accounts  TEXT NOT NULL CHECK (json_valid(accounts)),
+    scopes    TEXT NOT NULL,
     created   INTEGER NOT NULL,
     expires   INTEGER,
     revoked   INTEGER NOT NULL DEFAULT 0 CHECK (revoked IN (0, 1)),

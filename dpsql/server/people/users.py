@@ -32,10 +32,12 @@ from dpsql.server.people.records import (
     Login,
     Role,
     Token,
+    TokenScope,
     User,
     fold_name,
     require_name,
     require_scope,
+    require_scopes,
 )
 from dpsql.server.people.scram import (
     USUAL_ITERATIONS,
@@ -51,17 +53,19 @@ ISSUED_PREFIX: Final = "dpsql_"
 _SECRET: Final = 32
 _USER: Final = "SELECT name, roles, accounts, disabled, created, changed FROM users"
 _ISSUED: Final = (
-    "SELECT t.user, t.name, t.roles, t.accounts, t.created, t.expires, t.revoked, t.last_used"
+    "SELECT t.user, t.name, t.roles, t.accounts, t.scopes, t.created, t.expires, t.revoked,"
+    " t.last_used"
     " FROM tokens t"
 )
 # What a login needs of a user, and the same of a token.
 _BY_NAME: Final = (
-    "SELECT verifier, hash, roles, accounts, disabled, NULL, roles, accounts, 0, NULL"
+    "SELECT verifier, hash, roles, accounts, disabled, NULL, roles, accounts, 0, NULL, NULL, NULL"
     " FROM users WHERE name = ?"
 )
 _BY_ISSUED: Final = (
     "SELECT t.verifier, u.hash, u.roles, u.accounts, u.disabled, t.name, t.roles, t.accounts,"
-    " t.revoked, t.expires, u.name FROM tokens t JOIN users u ON u.name = t.user WHERE"
+    " t.revoked, t.expires, t.scopes, t.created, u.name FROM tokens t"
+    " JOIN users u ON u.name = t.user WHERE"
 )
 
 
@@ -194,9 +198,12 @@ class Users:
         *,
         roles: Iterable[Role] | None = None,
         accounts: Iterable[str] | None = None,
+        scopes: Iterable[TokenScope] | None = None,
         expires: datetime | None = None,
     ) -> IssuedToken:
         """Create a token of a user: of all present roles and accounts, or of some of them.
+
+        ``scopes`` limit what it is good for.
 
         A revoked or expired token of the same name is replaced. Raises ``InterfaceError``
         (``unknown_user``, ``token_exists``) and ``ParameterError``, such as for a scope that the
@@ -204,6 +211,7 @@ class Users:
         """
         owner, name = self.user(user), require_name(name, "token")
         scope = _token_scope(owner, roles, accounts)
+        allowed = require_scopes(scope[0], scopes)
         if expires is not None and expires <= self._clock():
             raise ParameterError(
                 "the token would have expired already",
@@ -213,7 +221,7 @@ class Users:
         secret = ISSUED_PREFIX + urlsafe_b64encode(secrets.token_bytes(_SECRET)).decode().rstrip(
             "="
         )
-        kept = (_digest(secret), self._verifier(secret), *_stored(*scope))
+        kept = (_digest(secret), self._verifier(secret), *_stored(*scope), _words(allowed))
         ends = None if expires is None else int(expires.timestamp())
         with self._writing() as write:
             if any(
@@ -227,8 +235,8 @@ class Users:
                 )
             write("DELETE FROM tokens WHERE user = ? AND name = ?", (owner.name, name))
             write(
-                "INSERT INTO tokens (user, name, digest, verifier, roles, accounts, created,"
-                " expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO tokens (user, name, digest, verifier, roles, accounts, scopes,"
+                " created, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (owner.name, name, *kept, self._seconds(), ends),
             )
         return IssuedToken(self._token(owner.name, name), secret)
@@ -310,6 +318,7 @@ class Users:
     def _login(self, user: str, row: Sequence[Any]) -> Login | None:
         """Return the login of a row of user or token; None if it is not allowed."""
         _, _, roles, accounts, disabled, token, own_roles, own_accounts, revoked, expires = row[:10]
+        scopes, issued = row[10:12]
         expired = expires is not None and self._clock().timestamp() >= expires
         usable = json.loads(accounts)
         named = tuple(name for name in json.loads(own_accounts) if name in usable)
@@ -318,7 +327,9 @@ class Users:
             found -= {Role.ANALYST}
         if disabled or revoked or expired or not found:
             return None
-        return Login(user, token, found, named)
+        if token is None:
+            return Login(user, None, found, named)
+        return Login(user, token, found, named, _scopes(scopes), issued)
 
     # -- the file ---------------------------------------------------------------------------------
 
@@ -423,11 +434,19 @@ def _digest(secret: str) -> bytes:
 
 
 def _stored(roles: frozenset[Role], accounts: tuple[str, ...]) -> tuple[str, str]:
-    return ",".join(sorted(role.value for role in roles)), json.dumps(accounts)
+    return _words(roles), json.dumps(accounts)
+
+
+def _words(found: Iterable[Role | TokenScope]) -> str:
+    return ",".join(sorted(each.value for each in found))
 
 
 def _roles(text: str) -> frozenset[Role]:
     return frozenset(map(Role, text.split(",")))
+
+
+def _scopes(text: str) -> frozenset[TokenScope]:
+    return frozenset(map(TokenScope, filter(None, text.split(","))))
 
 
 def _time(seconds: int) -> datetime:
@@ -441,12 +460,13 @@ def _user(row: Sequence[Any]) -> User:
 
 
 def _token(row: Sequence[Any]) -> Token:
-    user, name, roles, accounts, created, expires, revoked, last_used = row
+    user, name, roles, accounts, scopes, created, expires, revoked, last_used = row
     return Token(
         user,
         name,
         _roles(roles),
         tuple(json.loads(accounts)),
+        _scopes(scopes),
         _time(created),
         None if expires is None else _time(expires),
         bool(revoked),

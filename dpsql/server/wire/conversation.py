@@ -16,6 +16,7 @@ from typing import Final, Protocol, TypeVar
 
 from dpsql.core.formatting import significant
 from dpsql.errors import Error
+from dpsql.results.edition import DataEdition
 from dpsql.results.result import Result
 from dpsql.server.wire import messages
 from dpsql.server.wire.errors import error_fields, fields
@@ -45,7 +46,7 @@ from dpsql.server.wire.portals import (
     copy_format,
     wire_columns,
 )
-from dpsql.server.wire.probes import Probe
+from dpsql.server.wire.probes import EDITION_SETTING, Probe
 from dpsql.server.wire.values import (
     TEXT_FORMAT,
     encoded_column,
@@ -121,8 +122,9 @@ class Conversation:
     """A connection of one client: prepared statements, portals, and the status of its transaction.
 
     ``work`` runs statements in their turn, ``read`` what takes a moment and no turn. ``write``
-    sends bytes, and waits while the client does not read. ``probed`` answers the questions of
-    drivers that are no session's, ``catalogs`` those of tools.
+    sends bytes, and waits while the client does not read. ``edition`` is the opening of the data
+    that the client was told; it is told others with their first answers. ``probed`` answers the
+    questions of drivers that are no session's, ``catalogs`` those of tools.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class Conversation:
         work: Worker,
         read: Worker,
         write: Callable[[bytes], Awaitable[None]],
+        edition: DataEdition | None = None,
         probed: Callable[[str], Probe | None] = lambda text: None,
         catalogs: CatalogDoor | None = None,
     ) -> None:
@@ -140,6 +143,7 @@ class Conversation:
         self._work = work
         self._read = read
         self._write = write
+        self._edition = edition
         self._statements: dict[str, PreparedText] = {}
         self._portals: dict[str, Portal] = {}
         self._cursors: dict[str, PortalRows] = {}
@@ -424,24 +428,27 @@ class Conversation:
         if catalog is not None:
             return await self._work(lambda: form(catalog.answer(values, self._timeout)))
         try:
-            found, notices = await self._work(partial(self._run, text, values, form))
+            found, edition, notices = await self._work(partial(self._run, text, values, form))
         except Error as error:
             if error.place is not None and error.place.source == "query":
                 error.place = error.place.after(before)
             raise
+        if edition is not None and edition != self._edition:
+            self._edition = edition
+            await self._write(messages.parameter_status(EDITION_SETTING, f"{edition}"))
         for notice in notices:
             await self._write(messages.notice(notice))
         return found
 
     def _run(
         self, text: str, values: tuple[object, ...], form: Callable[[SentRows], _Found]
-    ) -> tuple[_Found, list[dict[str, str]]]:
+    ) -> tuple[_Found, DataEdition | None, list[dict[str, str]]]:
         """Answer a statement, with its notices: to find these takes time of its own."""
         if self._timeout:
             result = self._session.prepare(text).run(values, seconds=self._timeout)
         else:
             result = self._session.sql(text, values)
-        return form(result), list(_notices(result))
+        return form(result), result.edition, list(_notices(result))
 
     async def _tell(self, probe: Probe, *, described: bool) -> None:
         """Answer a probe: as text, which is its binary form as well."""
@@ -577,7 +584,8 @@ _TAGS: Final = frozenset({"CREATE", "DESCRIBE", "DROP", "EXPLAIN", "PRAGMA", "RE
 def _notices(result: Result) -> Iterable[dict[str, str]]:
     cost = result.cost
     if cost.stored:
-        yield fields("cost: nothing, it was answered before", "00000", "INFO")
+        when = "" if result.from_edition else f" at {cost.answered}, on data that have no name"
+        yield fields(f"cost: nothing, it was answered before{when}", "00000", "INFO")
     elif cost.settled_epsilon > 0:
         yield fields(f"cost: epsilon {significant(cost.settled_epsilon)}", "00000", "INFO")
     for caveat in result.warnings:

@@ -30,7 +30,7 @@ from dpsql.server.wire.messages import (
     StartupMessage,
     TlsMessage,
 )
-from dpsql.server.wire.probes import SERVER_SETTINGS, probe_of
+from dpsql.server.wire.probes import EDITION_SETTING, SERVER_SETTINGS, probe_of
 from dpsql.server.workers import Workers
 from dpsql.service.session import Session
 
@@ -242,6 +242,8 @@ class Door:
         self._open[process] = here
         try:
             settings = [messages.parameter_status(*each) for each in SERVER_SETTINGS.items()]
+            told = session.edition
+            settings.append(messages.parameter_status(EDITION_SETTING, f"{told}"))
             greeting = b"".join((*settings, messages.key_data(process, key)))
             await _send(writer, greeting + messages.ready_for_query(b"I"))
 
@@ -252,9 +254,11 @@ class Door:
             async def in_turn(work: Callable[[], _Found]) -> _Found:
                 return await self._workers.run(account, work)
 
-            probed = partial(probe_of, user=user, dataset=dataset)
+            probed = partial(
+                probe_of, user=user, dataset=dataset, edition=lambda: f"{session.edition}"
+            )
             conversation = Conversation(
-                *(session, in_turn, self._workers.shortly, write, probed, catalogs)
+                *(session, in_turn, self._workers.shortly, write, told, probed, catalogs)
             )
             while not self._stopping:
                 head = await reader.readexactly(5)

@@ -6,7 +6,7 @@ their tokens, so that nothing else is taken for one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -55,7 +55,11 @@ class Probe:
     tag: str
 
 
-def probe_of(text: str, user: str, dataset: str) -> Probe | None:
+EDITION_SETTING: Final = "dpsql.edition"
+"""Shown like a setting, and told when it changes: which opening of the data is asked."""
+
+
+def probe_of(text: str, user: str, dataset: str, edition: Callable[[], str]) -> Probe | None:
     """Answer a probe by the user of this name; None for any other statement."""
     if len(text) > _LONGEST:
         return None
@@ -75,6 +79,8 @@ def probe_of(text: str, user: str, dataset: str) -> Probe | None:
         return Probe("", None, "SET")
     if words.startswith("unlisten "):  # by whoever gives a connection back to its pool
         return Probe("", None, "UNLISTEN")
+    if words == "show dpsql . edition":
+        return Probe(EDITION_SETTING, edition(), "SHOW")
     shown = SHOWN_SETTINGS.get(words.removeprefix("show "))
     if words.startswith("show ") and shown is not None:
         return Probe(words.removeprefix("show ").replace(" ", "_"), shown, "SHOW")

@@ -1,37 +1,33 @@
-"""The tools of :mod:`dpsql.agents` by the Model Context Protocol, over any of its transports.
+"""The tools by the Model Context Protocol, over any of its transports.
 
-Calls run in threads of their own. A call that is cancelled, or whose client has gone, is ended and
-waited for: what it reserved is settled or stays spent, and the ledger says which.
+A transport says whose tools a request is for, and how calls take turns. A call that is cancelled,
+or whose client has gone, is ended and waited for: what it reserved is settled or stays spent, and
+the ledger says which.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import secrets
-import signal
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
-import anyio.from_thread
-import anyio.to_thread
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 import dpsql
 from dpsql.agents.kept import RESOURCES
-from dpsql.agents.tools import TOOLS, Call, Confirmation, Toolbox, ToolOutcome
+from dpsql.agents.tools import TOOLS, Call, Confirmation, Toolbox, ToolOutcome, refusal_of
 from dpsql.errors import Error
 
-MAX_CALLS: Final = 8
-"""How many calls run at once; more wait."""
 _AGREED: Final = "agreed"
 _MAX_PENDING: Final = 256
 _LATER: Final = "2026-07-28"  # from this protocol on a question to the person is part of the reply
@@ -51,16 +47,67 @@ _FORM: Final[dict[str, Any]] = {
 }
 
 Context = ServerRequestContext[Any, Any]
+CallOutcome = ToolOutcome | Confirmation
+_Found = TypeVar("_Found")
 
 
-class McpDoor:
-    """The handlers of a server for one run: they translate, and decide nothing."""
+class AgentTurn(Protocol):
+    """Does the work of a request in a thread, in its turn.
 
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
-        # Prices that the person was asked about, by a token that is good for one answer.
-        self._pending: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        self._slots: anyio.CapacityLimiter | None = None
+    Cancelled while it waits, it does not begin; cancelled later, it waits for the end of the work.
+    """
+
+    async def __call__(self, work: Callable[[], _Found]) -> _Found:
+        """Do the work; returns what it returns."""
+
+
+class OpenPrices:
+    """Keeps prices for the yes of a run's person; each has a token for a single answer."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, tuple[str, float]] = OrderedDict()
+
+    def add(self, asked: str, price: float) -> str:
+        """Keep a price for a call, and return its token; the oldest are forgotten."""
+        token = secrets.token_urlsafe(24)
+        self._open[token] = asked, price
+        while len(self._open) > _MAX_PENDING:
+            self._open.popitem(last=False)
+        return token
+
+    def take(self, token: str, asked: str) -> float | None:
+        """Return the price for just this call, once; None for any other."""
+        known = self._open.pop(token, None)
+        return None if known is None or known[0] != asked else known[1]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDesk:
+    """What a request of an agent finds: the tools of its run, and how its calls take turns."""
+
+    toolbox: Toolbox
+    turn: AgentTurn
+    prices: OpenPrices = field(default_factory=OpenPrices)
+
+
+class AgentHandlers:
+    """The handlers of a server: they translate, and decide nothing.
+
+    ``desk`` finds what each request is for. ``fault`` logs an error that is not dpsql's, of
+    which nothing is told, and returns a number for it.
+    """
+
+    def __init__(
+        self, desk: Callable[[Context], AgentDesk], fault: Callable[[BaseException], str]
+    ) -> None:
+        self._desk = desk
+        self._fault = fault
+        self._calls: set[Call] = set()
+
+    def interrupt(self) -> None:
+        """End all calls that run or wait."""
+        for call in self._calls:
+            call.cancel()
 
     def server(self) -> Server[dict[str, Any]]:
         """Build the server, to be run on a transport."""
@@ -119,95 +166,104 @@ class McpDoor:
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         release = uri.removeprefix(RESOURCES).removesuffix(".csv")
+        desk = self._desk(context)
         try:
-            text = self._toolbox.kept.find(release).csv()
+            text = await desk.turn(lambda: desk.toolbox.kept_answer(release).csv())
         except Error as error:
             raise MCPError(code=types.INVALID_PARAMS, message=str(error)) from None
+        except Exception as error:  # noqa: BLE001 - only a number is told
+            raise self._internal(error) from None
         found = types.TextResourceContents(uri=uri, mime_type="text/csv", text=text)
         return types.ReadResourceResult(contents=[found])
+
+    def _internal(self, error: Exception) -> MCPError:
+        message = f"internal error {self._fault(error)}: the server's log has more"
+        return MCPError(code=types.INTERNAL_ERROR, message=message)
 
     async def _call(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
+        desk = self._desk(context)
         asked = json.dumps([params.name, params.arguments], sort_keys=True)
         capabilities = context.session.client_capabilities
         can_ask = capabilities is not None and capabilities.elicitation is not None
         call = Call(
-            confirmed=self._answer_to(asked, params),
+            confirmed=_agreed_price(desk.prices, asked, params),
             may_confirm=can_ask and params.request_state is None,  # nobody is asked twice
-            tell=partial(_report, context),
+            tell=partial(_report, asyncio.get_running_loop(), context),
         )
-        outcome = await self._run(params, call)
+        outcome = await self._run(desk, params, call)
         if isinstance(outcome, Confirmation) and context.protocol_version >= _LATER:
-            return self._ask_later(asked, outcome)
+            return _ask_later(desk.prices, asked, outcome)
         if isinstance(outcome, Confirmation):
             found = await context.session.elicit_form(
                 outcome.text, _FORM, related_request_id=context.request_id
             )
             agreed = _agrees(found)
             again = Call(confirmed=outcome.price if agreed else None, tell=call.tell)
-            outcome = await self._run(params, again)
+            outcome = await self._run(desk, params, again)
             assert isinstance(outcome, ToolOutcome), "nobody is asked twice"
         return _result(outcome)
 
     async def _run(
-        self, params: types.CallToolRequestParams, call: Call
-    ) -> ToolOutcome | Confirmation:
-        """Call a tool in a thread; when cancelled, end it and wait until it has ended."""
-        if self._slots is None:
-            self._slots = anyio.CapacityLimiter(MAX_CALLS)
-        begun, ended = threading.Lock(), threading.Event()
+        self, desk: AgentDesk, params: types.CallToolRequestParams, call: Call
+    ) -> CallOutcome:
+        """Call a tool in its turn; when cancelled, end it and wait until it has ended."""
+        task = asyncio.ensure_future(
+            desk.turn(lambda: desk.toolbox.call(params.name, params.arguments, call))
+        )
+        self._calls.add(call)
+        try:
+            return await asyncio.shield(task)
+        except Error as error:  # there was no turn for it
+            return refusal_of(error)
+        except Exception as error:  # noqa: BLE001 - only a number is told
+            raise self._internal(error) from None
+        except anyio.get_cancelled_exc_class():
+            task.cancel()
+            with anyio.CancelScope(shield=True):
+                while not task.done():
+                    call.cancel()
+                    await asyncio.wait([task], timeout=_POLL)
+            raise
+        finally:
+            self._calls.discard(call)
 
-        def work() -> ToolOutcome | Confirmation | None:
-            if not begun.acquire(blocking=False):
-                return None  # it was cancelled first
-            try:
-                return self._toolbox.call(params.name, params.arguments, call)
-            finally:
-                ended.set()
 
-        async with self._slots:
-            try:
-                # The slot is held until the thread has ended: it needs no limit of its own.
-                found = await anyio.to_thread.run_sync(
-                    work, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
-                )
-                assert found is not None, "only a cancelled call does nothing"
-                return found
-            except anyio.get_cancelled_exc_class():
-                with anyio.CancelScope(shield=True):
-                    # A thread that has not begun never will: the lock is for one of the two.
-                    while not (begun.acquire(blocking=False) or ended.is_set()):
-                        call.cancel()
-                        await anyio.sleep(_POLL)
-                raise
+def without_own_log() -> None:
+    """Keep the protocol's package from logging: it would write tracebacks with lines of code."""
+    log = logging.getLogger("mcp")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
 
-    def _ask_later(self, asked: str, found: Confirmation) -> types.InputRequiredResult:
-        """Ask the person by the reply; the call comes again with the answer."""
-        token = secrets.token_urlsafe(24)
-        self._pending[token] = asked, found.price
-        while len(self._pending) > _MAX_PENDING:
-            self._pending.popitem(last=False)
-        form = types.ElicitRequestFormParams(message=found.text, requested_schema=_FORM)
-        request = types.ElicitRequest(params=form)
-        return types.InputRequiredResult(input_requests={_AGREED: request}, request_state=token)
 
-    def _answer_to(self, asked: str, params: types.CallToolRequestParams) -> float | None:
-        """Return the price that the person has agreed to for just this call, once."""
-        given = (params.input_responses or {}).get(_AGREED)
-        known = self._pending.pop(params.request_state or "", None)
-        if known is None or known[0] != asked or not isinstance(given, types.ElicitResult):
-            return None
-        return known[1] if _agrees(given) else None
+def _ask_later(prices: OpenPrices, asked: str, found: Confirmation) -> types.InputRequiredResult:
+    """Ask the person by the reply; the call comes again with the answer."""
+    form = types.ElicitRequestFormParams(message=found.text, requested_schema=_FORM)
+    request = types.ElicitRequest(params=form)
+    return types.InputRequiredResult(
+        input_requests={_AGREED: request}, request_state=prices.add(asked, found.price)
+    )
+
+
+def _agreed_price(
+    prices: OpenPrices, asked: str, params: types.CallToolRequestParams
+) -> float | None:
+    """Return the price that the person has agreed to for just this call, once."""
+    given = (params.input_responses or {}).get(_AGREED)
+    price = prices.take(params.request_state or "", asked)
+    return price if isinstance(given, types.ElicitResult) and _agrees(given) else None
 
 
 def _agrees(found: types.ElicitResult) -> bool:
     return found.action == "accept" and (found.content or {}).get("agree") is True
 
 
-def _report(context: Context, stage: str) -> None:
+def _report(loop: asyncio.AbstractEventLoop, context: Context, stage: str) -> None:
     """Tell the client the stage of its call, from the call's thread; never how far a read is."""
-    anyio.from_thread.run(_progress, context, stage)
+    with suppress(Exception):  # the client hears nothing, or the loop has ended
+        told = asyncio.run_coroutine_threadsafe(_progress(context, stage), loop)
+        told.result(timeout=2 * _PATIENCE)
 
 
 async def _progress(context: Context, stage: str) -> None:
@@ -226,26 +282,3 @@ def _result(outcome: ToolOutcome) -> types.CallToolResult:
     return types.CallToolResult(
         content=content, structured_content=outcome.structured, is_error=outcome.refused
     )
-
-
-def serve_stdio(toolbox: Toolbox) -> None:
-    """Serve a client on standard input and output until it goes, or SIGTERM or SIGINT comes."""
-    # Its own logging would write tracebacks with lines of code: events of the ledger suffice.
-    logging.getLogger("mcp").addHandler(logging.NullHandler())
-    logging.getLogger("mcp").propagate = False
-    anyio.run(_serve, McpDoor(toolbox).server())
-
-
-async def _serve(server: Server[dict[str, Any]]) -> None:
-    async with anyio.create_task_group() as group:
-        group.start_soon(_until_signal, group.cancel_scope.cancel)
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
-        group.cancel_scope.cancel()
-
-
-async def _until_signal(stop: Callable[[], None]) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            stop()
-            return
