@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from typing import Any
 
 import duckdb
 import psycopg
+import pytest
 
 from dpsql.server.people.records import Role
 from dpsql.server.people.users import Users
@@ -32,6 +35,16 @@ tables:
       ward: {domain: [a, b]}
   wards: {public: true}
 """
+
+
+def psql_program() -> str:
+    """Find psql. Without it, its tests are skipped, except in CI."""
+    found = shutil.which("psql")
+    if found is None and os.environ.get("DPSQL_REQUIRE_POSTGRES"):
+        pytest.fail("there is no psql")
+    if found is None:
+        pytest.skip("there is no psql")
+    return found
 
 
 @dataclass

@@ -254,6 +254,7 @@ NO_SQL: Final = {
     "sql/blocks/aggregates.py": "the hint of a refusal",
     "interfaces/demo/data.py": "the file of the demonstration, of constants",
     "ledger/schema.py": "tables and triggers, of constants when the module is imported",
+    "server/wire/conversation.py": "the tags of statements that are done",
     "server/people/users.py": "the file of users, whose columns are constants",
 }
 """Modules outside of those that generate SQL, in which a text looks like it."""

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
-from helpers.serving import PASSWORD, POLICY, Serving, filled, started
+from helpers.serving import PASSWORD, POLICY, Serving, filled, psql_program, started
 from psycopg.types import TypeInfo
 from psycopg.types.composite import CompositeInfo
 from psycopg.types.enum import EnumInfo
@@ -34,13 +34,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 def psql(server: Serving, *commands: str) -> subprocess.CompletedProcess[str]:
     """Run psql on some commands, without anything of this user's own."""
-    program = shutil.which("psql")
-    if program is None and os.environ.get("DPSQL_REQUIRE_POSTGRES"):
-        pytest.fail("there is no psql")
-    if program is None:
-        pytest.skip("there is no psql")
     return subprocess.run(
-        [program, "-X", "-A", "-t", server.address()],
+        [psql_program(), "-X", "-A", "-t", server.address()],
         input="\n".join(commands) + "\n",
         capture_output=True,
         text=True,
