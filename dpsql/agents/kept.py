@@ -28,6 +28,8 @@ PAGE_BYTES: Final = 400_000
 MAX_KEPT: Final = 64
 MAX_KEPT_CELLS: Final = 2_000_000
 """How many answers are kept, and how many values in all."""
+_CELL_TEXT: Final = 64
+"""How many characters of a text, or bytes, count as a value."""
 RESOURCES: Final = "dpsql://answers/"
 
 
@@ -57,8 +59,9 @@ class KeptAnswer:
 
     @property
     def cells(self) -> int:
-        """How many values it holds."""
-        return len(self.rows) * (len(self.columns) + 2 * len(self.ends))
+        """How many values it holds; a long text, or a list, counts as several."""
+        own = sum(_cells(value) for row in self.rows for value in row)
+        return own + 2 * len(self.ends) * len(self.rows)
 
     def page(self, release: str, offset: int) -> AnswerRows:
         """Return the rows from a place on, as many as a reply may have."""
@@ -158,6 +161,17 @@ def edition_facts(result: Result) -> EditionFacts:
     )
 
 
+def _cells(value: object) -> int:
+    """Count a value as so many, by the room that it takes."""
+    if isinstance(value, str | bytes):
+        return 1 + len(value) // _CELL_TEXT
+    if isinstance(value, Mapping):
+        return 1 + sum(_cells(inner) for pair in value.items() for inner in pair)
+    if isinstance(value, list | tuple):
+        return 1 + sum(map(_cells, value))
+    return 1
+
+
 def _number(value: object) -> Decimal | None:
     """Return a finite number exactly as it is written; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -172,19 +186,20 @@ class KeptAnswers:
 
     def __init__(self, most_cells: int = MAX_KEPT_CELLS) -> None:
         self._most_cells = most_cells
-        self._kept: OrderedDict[str, KeptAnswer] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[KeptAnswer, int]] = OrderedDict()
+        self._cells = 0
         self._lock = threading.Lock()
 
     def add(self, answer: KeptAnswer) -> str:
         """Keep an answer and return its id; the oldest are forgotten where they are too many."""
-        release = secrets.token_hex(6)
+        release, cells = secrets.token_hex(6), answer.cells
         with self._lock:
-            self._kept[release] = answer
+            self._kept[release] = answer, cells
+            self._cells += cells
             while len(self._kept) > 1 and (
-                len(self._kept) > MAX_KEPT
-                or sum(each.cells for each in self._kept.values()) > self._most_cells
+                len(self._kept) > MAX_KEPT or self._cells > self._most_cells
             ):
-                self._kept.popitem(last=False)
+                self._cells -= self._kept.popitem(last=False)[1][1]
         return release
 
     def find(self, release_id: str) -> KeptAnswer:
@@ -197,4 +212,4 @@ class KeptAnswers:
                 code="unknown_release",
                 hint="Ask the question again: it is free, and has a new release_id.",
             )
-        return found
+        return found[0]

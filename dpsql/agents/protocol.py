@@ -8,6 +8,7 @@ the ledger says which.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import secrets
@@ -65,12 +66,12 @@ class OpenPrices:
     """Keeps prices for the yes of a run's person; each has a token for a single answer."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._open: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
 
     def add(self, asked: str, price: float) -> str:
         """Keep a price for a call, and return its token; the oldest are forgotten."""
         token = secrets.token_urlsafe(24)
-        self._open[token] = asked, price
+        self._open[token] = _digest(asked), price  # a call may be long, and many are open
         while len(self._open) > _MAX_PENDING:
             self._open.popitem(last=False)
         return token
@@ -78,7 +79,7 @@ class OpenPrices:
     def take(self, token: str, asked: str) -> float | None:
         """Return the price for just this call, once; None for any other."""
         known = self._open.pop(token, None)
-        return None if known is None or known[0] != asked else known[1]
+        return None if known is None or known[0] != _digest(asked) else known[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +229,10 @@ class AgentHandlers:
             raise
         finally:
             self._calls.discard(call)
+
+
+def _digest(asked: str) -> bytes:
+    return hashlib.sha256(asked.encode()).digest()
 
 
 def without_own_log() -> None:

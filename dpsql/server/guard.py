@@ -19,7 +19,7 @@ from dpsql.pipeline.events import Observer, SessionEvent
 from dpsql.policy.model import AgentPolicy
 from dpsql.server.audit import AuditLog
 from dpsql.server.people.lockout import Lockout, LoginAttempt
-from dpsql.server.people.records import MOST_NAME, Login, Role, TokenScope
+from dpsql.server.people.records import MOST_NAME, WIRE_SEPARATOR, Login, Role, TokenScope
 from dpsql.server.people.scram import ScramExchange, login_failed
 from dpsql.server.people.users import Users
 from dpsql.service.rights import NO_LIMITS, Right, SessionLimits
@@ -290,6 +290,10 @@ class Guard:
 
 
 def run_of(login: Login) -> str:
-    """Name the account of a token's own; one that is issued later has another."""
+    """Name the account of a token's own; one that is issued later has another.
+
+    Users may share an account, and have tokens of one name that were issued at once.
+    """
     assert login.issued is not None, "only tokens have runs"
-    return f"{login.token} {datetime.fromtimestamp(login.issued, UTC):%Y-%m-%d %H.%M.%S}"
+    issued = f"{datetime.fromtimestamp(login.issued, UTC):%Y-%m-%d %H.%M.%S}"
+    return f"{login.user}{WIRE_SEPARATOR}{login.token} {issued}"

@@ -14,10 +14,11 @@ import pytest
 from helpers.agent_worlds import COUNTS, INSTRUCTION, answer, call, clinic, refused, toolbox
 from jsonschema import Draft202012Validator
 
+from dpsql.agents.kept import MAX_KEPT, KeptAnswer, KeptAnswers
 from dpsql.agents.prose import ReleasedNumber, checked_numbers
 from dpsql.agents.tools import TOOLS, Call, Confirmation, Toolbox
 from dpsql.agents.values import json_cell, shown_data
-from dpsql.errors import EngineError, LedgerError, ParameterError
+from dpsql.errors import EngineError, LedgerError, ParameterError, UnknownName
 from dpsql.pipeline.buyer import Buyer
 from dpsql.policy.model import AgentPolicy
 from dpsql.service.session import Dataset, Session
@@ -287,6 +288,31 @@ def test_many_rows_come_in_parts_and_as_csv(dataset: Dataset) -> None:
     assert rows == [[day, day + 1] for day in range(1000)]
     assert len(box.kept_answer(page["release_id"]).csv().split("\n")) == 1002
     assert refused(toolbox(dataset, "run-2"), "rows", **given)["code"] == "unknown_release"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT repeat('x', 64_000) AS v",
+        "SELECT array_agg(i) AS v FROM range(1000) t(i)",
+        "SELECT map([1], [array_agg(i)]) AS v FROM range(1000) t(i)",
+    ],
+)
+def test_an_answer_of_long_values_takes_the_room_of_many(dataset: Dataset, sql: str) -> None:
+    kept = KeptAnswers(most_cells=5_000)
+    with dataset.session("ana") as session:
+        found = KeptAnswer.of(session.sql(sql))
+    assert 1_000 <= found.cells < 1_100
+    releases = [kept.add(found) for _ in range(12)]
+    assert all(kept.find(one) is found for one in releases[-4:])
+    for gone in releases[:-4]:
+        with pytest.raises(UnknownName):
+            kept.find(gone)
+    short = KeptAnswers(most_cells=5_000)
+    with dataset.session("ana") as session:
+        found = KeptAnswer.of(session.sql("SELECT 'x' AS v, 1 AS n"))
+    first, *_ = [short.add(found) for _ in range(MAX_KEPT)]
+    assert short.find(first) is found
 
 
 def test_twenty_rows_are_few_tokens(dataset: Dataset) -> None:

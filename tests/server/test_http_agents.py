@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -113,7 +114,7 @@ def test_all_tools_answer_and_the_token_has_an_account_of_its_own(
                 assert not reply.is_error, (name, reply.content)
             budget = (await agent.call_tool("budget", {})).structured_content["answer"]
             assert re.fullmatch(
-                r"clinic/ana/ask 2\d{3}-\d\d-\d\d \d\d\.\d\d\.\d\d", budget["account"]
+                r"clinic/ana/ana\+ask 2\d{3}-\d\d-\d\d \d\d\.\d\d\.\d\d", budget["account"]
             )
             assert budget["epsilon_limit"] == 8
             again = await agent.call_tool("ask", {"sql": QUESTION})
@@ -124,7 +125,7 @@ def test_all_tools_answer_and_the_token_has_an_account_of_its_own(
     run(work)
     logins = [one for one in lines(server) if one["event"] == "login" and one["token"] == "ask"]
     assert logins
-    assert all(one["account"] == "ana" and one["run"].startswith("ask 2") for one in logins)
+    assert all(one["account"] == "ana" and one["run"].startswith("ana+ask 2") for one in logins)
     assert all(one["scopes"] == ["ask"] for one in logins)
 
 
@@ -254,6 +255,31 @@ def test_an_account_of_its_own_is_what_others_cannot_read_from(server: HttpServi
             assert refused.structured_content["refused"]["code"] == "unknown_release"
 
     run(work)
+
+
+def test_tokens_of_one_name_that_were_issued_at_once_share_no_account(server: HttpServing) -> None:
+    found = []
+    for token in ("ana", "dora", "eve"):
+        reply = post(server, message("tools/call", name="budget", arguments={}), token)
+        found += re.findall(r'"account":"clinic/ana/(\w+)\+laptop ', reply.body.decode())
+    assert found == ["ana", "dora", "eve"]
+
+
+def test_long_calls_with_an_open_price_take_no_room() -> None:
+    protocol = pytest.importorskip("dpsql.agents.protocol", reason=ABSENT)
+    calls = [f"{number}".rjust(100_000) for number in range(300)]
+    tracemalloc.start()
+    try:
+        prices = protocol.OpenPrices()
+        tokens = [prices.add(call + ".", 1.0 + len(call)) for call in calls]
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 1_000_000
+    assert prices.take(tokens[0], calls[0] + ".") is None  # the oldest are forgotten
+    assert prices.take(tokens[-1], calls[-2] + ".") is None
+    assert prices.take(tokens[-1], calls[-1] + ".") is None  # it was for one answer
+    assert prices.take(tokens[-2], calls[-2] + ".") == 100_001.0
 
 
 def test_an_agent_in_a_loop_is_stopped_by_the_limit_of_its_run(server: HttpServing) -> None:

@@ -84,7 +84,7 @@ def test_views_are_for_who_may_make_them(server: HttpServing) -> None:
 
 def test_an_agents_token_pays_from_its_own_account_at_every_door(server: HttpServing) -> None:
     report = server.ask("GET", "budget", None, "ana-agent").json
-    assert re.fullmatch(r"clinic/ana/agent 2.*", report["account"])
+    assert re.fullmatch(r"clinic/ana/ana\+agent 2.*", report["account"])
     assert report["epsilon_limit"] == 8
     paid = server.query("SELECT COUNT(*) AS n FROM visits WHERE cost > 1", "ana-agent")
     assert paid.json["cost"]["epsilon_paid"] > 0
@@ -92,7 +92,7 @@ def test_an_agents_token_pays_from_its_own_account_at_every_door(server: HttpSer
     dear = server.query(QUESTION, "ana-agent", fresh=True, options={"epsilon": 4.5})
     assert (dear.status, dear.code) == (402, "question_too_dear")
     with connected(server, "agent") as con:
-        assert "ana/agent 2" in str(con.execute("SHOW BUDGET").fetchall())
+        assert "ana/ana+agent 2" in str(con.execute("SHOW BUDGET").fetchall())
         with pytest.raises(psycopg.Error, match="epsilon"):
             con.execute(
                 "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 4.5) COUNT(*) "
@@ -103,7 +103,7 @@ def test_an_agents_token_pays_from_its_own_account_at_every_door(server: HttpSer
     logins = [json.loads(line) for line in text.splitlines() if '"event": "login"' in line]
     of_agent = [one for one in logins if one["token"] == "agent"]
     assert of_agent
-    assert all(one["run"].startswith("agent 2") for one in of_agent)
+    assert all(one["run"].startswith("ana+agent 2") for one in of_agent)
     assert all(one["scopes"] == ["agent"] for one in of_agent)
     assert all(one["scopes"] == ["ask", "views"] for one in logins if one["token"] == "laptop")
 
