@@ -215,6 +215,14 @@ class Guard:
             self._note_refusal(attempt, error.code)
             raise
 
+    def _require_current(self, attempt: LoginAttempt, login: Login) -> None:
+        """Refuse who was let in and may not come in any more: a body or a turn can take long."""
+        try:
+            self._users.require_current(login)
+        except OperationalError as error:
+            self._note_refusal(attempt, error.code)
+            raise
+
     def _opened(
         self,
         attempt: LoginAttempt,
@@ -225,6 +233,7 @@ class Guard:
         limits: SessionLimits | None = None,
     ) -> Admitted:
         """Open a session; of the token's run where there are ``limits``, or its scope says so."""
+        self._require_current(attempt, login)
         account = self._chosen(attempt, login, asked)
         dataset, run = self._dataset, ""
         rights = frozenset[Right]().union(*(_RIGHTS[scope] for scope in login.scopes))

@@ -24,6 +24,7 @@ from dpsql.server.guard import Guard
 from dpsql.server.http.app import HttpApp
 from dpsql.server.http.bodies import MOST_SQL, QueryRequest
 from dpsql.server.http.reading import MOST_BODY, parsed_body
+from dpsql.server.people.users import Users
 from dpsql.server.workers import Workers
 
 
@@ -98,6 +99,24 @@ def test_whatever_is_wrong_with_a_token_is_the_same_error(tmp_path: Path) -> Non
 def test_a_body_is_read_of_those_alone_who_are_let_in(server: HttpServing) -> None:
     data = b"POST /v1/query HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900000\r\n\r\n"
     assert server.raw(data, shut=False).startswith(b"HTTP/1.1 401")
+
+
+def test_a_token_that_is_revoked_while_its_body_comes_is_refused(server: HttpServing) -> None:
+    with Users(server.directory / "users.db") as users:
+        secret = users.issue_token("dora", "short").secret
+    body = json.dumps({"sql": "SELECT COUNT(*) AS n FROM visits WHERE cost < 52.5"}).encode()
+    lines = ["POST /v1/query HTTP/1.1", "host: localhost", "expect: 100-continue"]
+    lines += [f"authorization: Bearer {secret}", "content-type: application/json"]
+    lines += [f"content-length: {len(body)}", "", ""]
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as con:
+        con.sendall("\r\n".join(lines).encode())
+        assert con.recv(1000).startswith(b"HTTP/1.1 100")  # it is let in, and its body asked for
+        with Users(server.directory / "users.db") as users:
+            users.revoke_token("dora", "short")
+        before = server.ledger
+        con.sendall(body)
+        assert con.recv(4000).startswith(b"HTTP/1.1 401")
+    assert server.ledger == before
 
 
 # -- where a request is from ----------------------------------------------------------------------

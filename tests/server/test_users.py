@@ -327,6 +327,31 @@ def test_a_token_is_revoked_for_good(ana: Users) -> None:
         ana.check_token(issued.secret)
 
 
+@pytest.mark.parametrize("change", ["revoke", "replace", "expire", "disable", "assign", "none"])
+def test_a_login_is_current_while_it_would_be_the_same(
+    ana: Users, clock: Clock, change: str
+) -> None:
+    end = clock.time + timedelta(minutes=1)
+    token = ana.check_token(ana.issue_token("ana", "short", expires=end).secret)
+    by_password = ana.check_password("ana", PASSWORD)
+    if change in ("revoke", "replace"):
+        ana.revoke_token("ana", "short")
+    if change in ("replace", "expire"):
+        clock.time = end
+    if change == "replace":
+        ana.issue_token("ana", "short")
+    if change == "disable":
+        ana.disable("ana")
+    if change == "assign":
+        ana.assign("ana", [OWNER], [])
+    for login, ends in ((token, change != "none"), (by_password, change in ("disable", "assign"))):
+        if ends:
+            with fails_with("login_failed"):
+                ana.require_current(login)
+        else:
+            ana.require_current(login)
+
+
 def test_the_last_day_of_use_is_recorded_once_a_day(ana: Users, clock: Clock) -> None:
     login = ana.check_token(ana.issue_token("ana", "laptop").secret)
     assert ana.tokens("ana")[0].last_used is None

@@ -298,6 +298,16 @@ class Users:
             raise login_failed()
         return login
 
+    def require_current(self, login: Login) -> None:
+        """Raise ``login_failed`` unless a login would still be the same one."""
+        if login.token is None:
+            rows = self._read(_BY_NAME, (login.user,))
+        else:
+            by_name = f"{_BY_ISSUED} t.user = ? AND t.name = ?"
+            rows = self._read(by_name, (login.user, login.token))
+        if not rows or self._login(login.user, rows[0]) != login:
+            raise login_failed()
+
     def record_use(self, login: Login) -> None:
         """Record the day on which a token was used: one write a day."""
         if login.token is None:
