@@ -6,6 +6,7 @@ It is for whoever may read the ledger itself. What analysts are shown of it is i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from heapq import merge
@@ -14,9 +15,10 @@ from itertools import islice
 from dpsql.budget.account import AccountReport, any_account
 from dpsql.budget.forecasts import RECENT
 from dpsql.budget.payer import policy_budgets
-from dpsql.ledger import Entry, Head, Ledger
+from dpsql.errors import LedgerError
+from dpsql.ledger import Entry, Head, Ledger, Owner
 from dpsql.policy.model import Policy
-from dpsql.privacy.accounting.zcdp import Budget
+from dpsql.privacy.accounting.zcdp import Budget, Composition
 
 
 def account_reports(ledger: Ledger, policy: Policy | None = None) -> tuple[AccountReport, ...]:
@@ -36,6 +38,32 @@ def account_reports(ledger: Ledger, policy: Policy | None = None) -> tuple[Accou
         replace(any_account(path, known.get(path), ledger), former=tuple(former.get(path, ())))
         for path in ledger.accounts()
     )
+
+
+def limit_account(
+    ledger: Ledger,
+    actions: Owner,
+    path: str,
+    epsilon: float,
+    delta: float,
+    composition: Composition,
+) -> None:
+    """Limit what an account may spend in a window, in addition to the policy.
+
+    Epsilon and delta are converted as those of the policy are. Raises ``LedgerError``
+    (``ledger_other_composition``) for a limit under which the account could not be charged any
+    more, and as ``Owner.set_limits`` does.
+    """
+    most = Budget.of(epsilon, delta, composition).limit
+    known = any_account(path, None, ledger) if path in ledger.accounts() else None
+    if known is not None and known.spent.queries and known.composition != composition:
+        raise LedgerError(
+            f"the account {path} was charged under {known.composition} composition",
+            code="ledger_other_composition",
+            hint=f"give its limit with {known.composition} composition",
+        )
+    terms = {"epsilon": epsilon, "delta": delta, "composition": composition.value}
+    actions.set_limits(path, most, terms=json.dumps(terms))
 
 
 def latest_entries(

@@ -183,6 +183,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "not_acceptable": "A request over HTTP accepts no format that answers have.",
         "not_json": "The body of a request over HTTP is not said to be JSON.",
         "nothing_to_set": "SET or RESET over HTTP, in a request that names no session.",
+        "policies_changed": "Policies that an owner sends follow others than are served.",
         "query_running": "A query with the id that a request over HTTP chose still runs.",
         "too_slow": "The body of a request over HTTP came too slowly.",
         "query_not_running": "No query runs with the id that was to be cancelled.",
@@ -368,9 +369,11 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "answer, or one over catalogs and tables at once.",
         "executemany": "It would pay for every answer and show only the last.",
         "not_allowed": "The program that opened the session does not let it do this.",
+        "protection_changed": "Policies that came over the network would protect otherwise.",
     },
     OperationalError: {
         "audit_not_written": "The audit log of a server cannot be written, so nothing is asked.",
+        "policies_not_written": "A server cannot write its policies file.",
         "bad_reply": "What answers at the address of a server is none, or of another version.",
         "server_not_reached": "A server over HTTP did not answer, or its certificate is not "
         "trusted.",

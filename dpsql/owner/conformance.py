@@ -18,6 +18,7 @@ from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName, only_namesake
 from dpsql.engines.base.engine import Definition, Misfit
+from dpsql.ledger import Ledger
 from dpsql.owner.declared_values import held_value, same_declared
 from dpsql.owner.keys import one_row_per_unit, unique_columns_of
 from dpsql.policy.model import (
@@ -545,6 +546,13 @@ def agent_words(policy: Policy) -> Iterator[str]:
         if limits.confirm_above is not None:
             said.append(f"a person is asked above {limits.confirm_above:g}")
         yield f"Agents of {printable(name)}: {', '.join(said)}."
+
+
+def check_ledger(policy: Policy, ledger: Ledger) -> list[Finding]:
+    """List the analysts of a policy who look renamed beside the accounts of a ledger."""
+    former = {each.former: each.name for each in ledger.renames()}
+    renamed = {old: new for old, new in former.items() if old != new}
+    return check_names(policy, ledger.accounts(), renamed)
 
 
 def check_names(

@@ -42,7 +42,11 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
             place=place,
             hint="Save it as UTF-8.",
         ) from None
-    policy = parse_policy(text, source)
+    return policy_beside(parse_policy(text, source), source)
+
+
+def policy_beside(policy: Policy, source: str) -> Policy:
+    """Return a policy whose ledger and directory of views are looked for beside a file."""
     ledger, views = policy.ledger, policy.views
     if ledger is not None:
         policy = replace(policy, ledger=from_file(ledger, source))

@@ -15,7 +15,8 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,6 +64,16 @@ class AuditedLines:
     head: str
 
 
+@dataclass(frozen=True, slots=True)
+class AuditedPage:
+    """Some lines of an unaltered audit log, each with its number, from 1; beside the whole log's
+    number of lines and head."""
+
+    numbered: tuple[tuple[int, Mapping[str, Any]], ...]
+    lines: int
+    head: str
+
+
 class AuditLog:
     """Appends to an audit log. Safe for threads; one process at a time has the file.
 
@@ -74,7 +85,10 @@ class AuditLog:
         self, path: Path, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._clock = clock
+        self._path = path
         self._lock = threading.Lock()
+        self.failures = 0
+        """How many lines could not be written."""
         self._file = _opened(path)
         try:
             self._size = os.fstat(self._file).st_size
@@ -99,6 +113,7 @@ class AuditLog:
             line = {"at": at, "event": event, **facts, "before": self._before}
             data = json.dumps(line, ensure_ascii=True).encode("ascii")
             if not self._appended(data + b"\n"):
+                self.failures += 1
                 raise OperationalError(
                     "the audit log cannot be written",
                     code="audit_not_written",
@@ -126,6 +141,22 @@ class AuditLog:
                     raise
 
         return observe
+
+    def page(self, first: int | None, limit: int) -> AuditedPage:
+        """Check the whole log, and return ``limit`` lines from the number ``first`` on.
+
+        None for the latest ones. Parts of lines, as a crash leaves them, are left out. Raises
+        ``InterfaceError`` (``audit_altered``) where something does not fit.
+        """
+        with self._lock:
+            size = self._size
+        found: deque[tuple[int, Mapping[str, Any]]] = deque(maxlen=limit)
+        number, end = 0, BEFORE_ALL
+        for line, hash_ in _checked_lines(self._path, size):
+            number, end = number + 1, hash_
+            if line is not None and (first is None or first <= number < first + limit):
+                found.append((number, line))
+        return AuditedPage(tuple(found), number, end)
 
     def close(self) -> None:
         """Close the file."""
@@ -182,11 +213,35 @@ def verify_audit(path: Path, head: str | None = None) -> AuditedLines:
     ``audit_altered`` where something does not fit, with the number of the line, ``audit_unusable``
     for what cannot be read.
     """
-    before, first, last, number, cut_off = BEFORE_ALL, "", "", 0, False
+    before, first, last, number = BEFORE_ALL, "", "", 0
     found_head = head is None
+    for line, before in _checked_lines(path):
+        number += 1
+        if line is not None:
+            first, last = first or line["at"], line["at"]
+        found_head = found_head or before == head
+    if not found_head:
+        raise InterfaceError(
+            "no line of the audit log has the head that was noted",
+            code="audit_altered",
+            hint="Lines were changed or cut off after it was noted, or it is another log's.",
+        )
+    return AuditedLines(number, first, last, before)
+
+
+def _checked_lines(
+    path: Path, size: int | None = None
+) -> Iterator[tuple[dict[str, Any] | None, str]]:
+    """Read the lines of an audit log, each with its hash, and check that they fit.
+
+    A part of a line, as a crash leaves it, is None. ``size``: read no more than so many bytes.
+    """
+    before, number, cut_off = BEFORE_ALL, 0, False
+    left = sys.maxsize if size is None else size
     try:
         with path.open("rb") as file:
-            while data := file.readline(_MOST_LINE + 1):
+            while data := file.readline(min(_MOST_LINE + 1, left)):
+                left -= len(data)
                 number += 1
                 line = _parsed(data[:-1]) if data.endswith(b"\n") else None
                 if line is None and not cut_off:
@@ -197,18 +252,10 @@ def verify_audit(path: Path, head: str | None = None) -> AuditedLines:
                     raise _altered(number - 1)
                 else:
                     cut_off = False
-                    first, last = first or line["at"], line["at"]
                 before = _hash(data.removesuffix(b"\n"))
-                found_head = found_head or before == head
+                yield line, before
     except OSError as error:
         raise _unusable(path, f"cannot be read: {error.strerror}") from None
-    if not found_head:
-        raise InterfaceError(
-            "no line of the audit log has the head that was noted",
-            code="audit_altered",
-            hint="Lines were changed or cut off after it was noted, or it is another log's.",
-        )
-    return AuditedLines(number, first, last, before)
 
 
 def _opened(path: Path) -> int:

@@ -19,13 +19,25 @@ from dpsql.pipeline.events import Observer, SessionEvent
 from dpsql.policy.model import AgentPolicy
 from dpsql.server.audit import AuditLog
 from dpsql.server.people.lockout import Lockout, LoginAttempt
-from dpsql.server.people.records import MOST_NAME, WIRE_SEPARATOR, Login, Role, TokenScope
+from dpsql.server.people.records import (
+    ALL_SCOPES,
+    MOST_NAME,
+    WIRE_SEPARATOR,
+    Login,
+    Role,
+    TokenScope,
+    named_roles,
+)
 from dpsql.server.people.scram import ScramExchange, login_failed
 from dpsql.server.people.users import Users
+from dpsql.server.tally import Tally
 from dpsql.service.rights import NO_LIMITS, Right, SessionLimits
 from dpsql.service.session import Dataset, Session
 
 ACCOUNT_SETTING: Final = "dpsql.account"
+HTTP: Final = "http"
+POSTGRESQL: Final = "postgresql"
+"""The doors, as counts name them."""
 _RIGHTS: Final[Mapping[TokenScope, frozenset[Right]]] = MappingProxyType(
     {
         TokenScope.EXPLAIN: frozenset({Right.SET}),
@@ -82,11 +94,17 @@ class Guard:
     """
 
     def __init__(
-        self, dataset: Dataset, users: Users, audit: AuditLog, lockout: Lockout | None = None
+        self,
+        dataset: Dataset,
+        users: Users,
+        audit: AuditLog,
+        tally: Tally,
+        lockout: Lockout | None = None,
     ) -> None:
         self._dataset = dataset
         self._users = users
         self._audit = audit
+        self._tally = tally
         self._lockout = lockout or Lockout()
         self._key = secrets.token_bytes(32)
 
@@ -146,12 +164,35 @@ class Guard:
             return TokenKnock(attempt, self._users.check_token(secret))
         except OperationalError:
             self._lockout.failed(attempt)
+            self._tally.count("logins", HTTP, "failed")
             self._note_refusal(attempt, "login_failed")
             return TokenKnock(attempt, None)
+
+    def authorize(self, knock: TokenKnock, roles: frozenset[Role]) -> Login:
+        """Return the login of a token that has one of these roles.
+
+        A token whose scopes are limited is good for what analysts do alone. Raises
+        ``login_failed`` for a token that is none, and ``NotSupportedError`` (``not_allowed``).
+        """
+        login = knock.login
+        if login is None:
+            raise login_failed()
+        limited = Role.ANALYST in login.roles and login.scopes != ALL_SCOPES
+        if roles.isdisjoint(login.roles) or (limited and Role.ANALYST not in roles):
+            self._note_refusal(knock.attempt, "not_allowed")
+            names = " or ".join(named_roles(roles))
+            raise NotSupportedError(
+                f"this is for the role {names}",
+                code="not_allowed",
+                hint="An owner of the server gives users their roles.",
+            )
+        self._tally.count("logins", HTTP, "ok")
+        return login
 
     def failed(self, knock: Knock) -> None:
         """Count a login that has failed."""
         self._lockout.failed(knock.attempt)
+        self._tally.count("logins", POSTGRESQL, "failed")
         self._note_refusal(knock.attempt, "login_failed")
 
     def admit(self, knock: Knock, database: str, settings: Mapping[str, str]) -> Admitted:
@@ -168,7 +209,9 @@ class Guard:
         except Error as error:
             self._note_refusal(knock.attempt, error.code)
             raise
-        return self._opened(knock.attempt, login, settings.get(ACCOUNT_SETTING))
+        found = self._opened(knock.attempt, login, settings.get(ACCOUNT_SETTING))
+        self._tally.count("logins", POSTGRESQL, "ok")
+        return found
 
     def admit_by_token(
         self,
@@ -252,6 +295,7 @@ class Guard:
 
         def both(event: SessionEvent) -> None:
             audited(event)
+            self._tally.observe(event)
             if observer is not None:
                 observer(event)
 

@@ -25,9 +25,12 @@ from dpsql.core.extras import install_hint
 from dpsql.errors import Error, InterfaceError, OperationalError, ParameterError
 from dpsql.server.audit import LOG, AuditLog
 from dpsql.server.catalog.catalogs import Catalogs
-from dpsql.server.guard import Guard
+from dpsql.server.desk import Desk
+from dpsql.server.editions import DataSource, Editions
+from dpsql.server.guard import POSTGRESQL, Guard
 from dpsql.server.people.certificates import end_point_binding
 from dpsql.server.people.users import Users
+from dpsql.server.tally import Tally
 from dpsql.server.wire.door import Door
 from dpsql.server.workers import Workers
 from dpsql.service.session import Dataset
@@ -90,9 +93,9 @@ class Certificate:
 class ServerSettings:
     """How the server listens and runs: for PostgreSQL's clients, and for HTTP if there is ``http``.
 
-    ``grace``: the seconds that statements have to end once the server stops. ``places`` and
-    ``of_account`` are those of ``Workers``. ``agents``: whether there are tools for agents over
-    HTTP; None if their package is installed.
+    ``grace``: the seconds that statements have to end once the server stops. ``places``,
+    ``of_account`` and ``response_grid`` are those of ``Workers``. ``agents``: whether there are
+    tools for agents over HTTP; None if their package is installed.
     """
 
     listen: Listen = Listen("127.0.0.1", USUAL_PORT)
@@ -102,6 +105,7 @@ class ServerSettings:
     of_account: int | None = None
     http: Listen | None = None
     agents: bool | None = None
+    response_grid: float | None = None
 
     def require_safe(self) -> None:
         """Raise ``InterfaceError`` for an address that others reach without encryption.
@@ -119,6 +123,13 @@ class ServerSettings:
                 "tools for agents are served over HTTP, which is not",
                 code="bad_address",
                 hint="Give --http 127.0.0.1:8439 as well.",
+            )
+        grid = self.response_grid
+        if grid is not None and not 0.01 <= grid <= 600:
+            raise ParameterError(
+                "a response grid has 0.01 to 600 seconds",
+                code="bad_parameter",
+                hint="Give --response-grid 1, or leave it out.",
             )
         addresses = (self.listen, self.http)
         open_ = next((each for each in addresses if each is not None and not each.loopback), None)
@@ -165,7 +176,7 @@ _END: Final = "-----END CERTIFICATE-----"
 
 
 async def serve(
-    opened: Callable[[], Dataset],
+    source: DataSource,
     users: Users,
     audit: AuditLog,
     settings: ServerSettings,
@@ -175,20 +186,25 @@ async def serve(
 
     Its last argument tells whether there are tools for agents.
 
-    ``opened`` opens the dataset, now and at each SIGHUP; it is closed at the end.
+    ``source`` is opened now and at each SIGHUP.
     Raises ``InterfaceError`` where it cannot, and ``OperationalError`` where the audit log cannot
     be written.
     """
     settings.require_safe()
     tls = None if settings.certificate is None else Tls(settings.certificate)
-    dataset = opened()
-    guard = Guard(dataset, users, audit)
-    workers = Workers(settings.places, settings.of_account)
+    tally = Tally()
+    digest = source.digest()
+    dataset = source.opened()
+    guard = Guard(dataset, users, audit, tally)
+    editions = Editions(source, digest, guard, audit, tally)
+    workers = Workers(settings.places, settings.of_account, grid=settings.response_grid)
+    _measure(tally, workers, audit)
     catalogs = Catalogs(lambda: guard.dataset)
     door = Door(guard, workers, tls, catalogs.reader)
+    tally.measure("connections", POSTGRESQL, by=lambda: door.connections)
     http: HttpDoor | None = None
     stop = asyncio.Event()
-    reopening = Reopening(guard, audit, opened, tls)
+    reopening = Reopening(editions, tls)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
@@ -204,7 +220,8 @@ async def serve(
         agents = None
         if settings.http is not None:
             agents = _agents(guard, workers, settings.agents)
-            http = _http_door(guard, workers, tls, agents)
+            desk = Desk(guard, users, audit, editions)
+            http = _http_door(guard, workers, tls, desk, tally, agents)
             with _listening(settings.http, "--http"):
                 web = Listen(*await http.start(settings.http.host, settings.http.port))
         more = {} if web is None else {"http": f"{web}"}
@@ -243,6 +260,13 @@ def _listening(listen: Listen, option: str) -> Iterator[None]:
         )
 
 
+def _measure(tally: Tally, workers: Workers, audit: AuditLog) -> None:
+    tally.measure("statements_running", by=lambda: workers.running)
+    tally.measure("statements_waiting", by=lambda: workers.waiting)
+    tally.measure("places", by=lambda: workers.places)
+    tally.measure("audit_failures", by=lambda: audit.failures)
+
+
 def _agents(guard: Guard, workers: Workers, asked: bool | None) -> HttpAgents | None:
     """Build the tools for agents, if they are asked for or their package is installed."""
     missing = find_spec("mcp") is None
@@ -258,31 +282,35 @@ def _agents(guard: Guard, workers: Workers, asked: bool | None) -> HttpAgents | 
 
 
 def _http_door(
-    guard: Guard, workers: Workers, tls: Tls | None, agents: HttpAgents | None
+    guard: Guard,
+    workers: Workers,
+    tls: Tls | None,
+    desk: Desk,
+    tally: Tally,
+    agents: HttpAgents | None,
 ) -> HttpDoor:
     """Build the door for HTTP, whose packages are loaded for it alone."""
     try:
         from dpsql.server.http.listener import HttpDoor
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11"):
+        if (error.name or "").partition(".")[0] not in _OF_HTTP:
             raise
         missing = error.name
     else:
-        return HttpDoor(guard, workers, tls, agents)
+        return HttpDoor(guard, workers, tls, desk, tally, agents)
     raise InterfaceError(
         f"{missing} is not installed", code="missing_package", hint=install_hint("server")
     )
 
 
+_OF_HTTP: Final = frozenset({"starlette", "uvicorn", "h11", "prometheus_client"})
+
+
 class Reopening:
     """Opens certificate, policies and database again, one time after another."""
 
-    def __init__(
-        self, guard: Guard, audit: AuditLog, opened: Callable[[], Dataset], tls: Tls | None
-    ) -> None:
-        self._guard = guard
-        self._audit = audit
-        self._opened = opened
+    def __init__(self, editions: Editions, tls: Tls | None) -> None:
+        self._editions = editions
         self._tls = tls
         self._asked = False
         self._running: asyncio.Task[None] | None = None
@@ -313,19 +341,8 @@ class Reopening:
         except InterfaceError:
             LOG.warning("the certificate cannot be used: the old one goes on")
         try:
-            dataset = self._opened()
+            edition = self._editions.reopen()
         except Error as error:
-            self._refused(error)
-            return
-        try:
-            self._guard.serve(dataset)
-        except Error as error:
-            dataset.close()
-            self._refused(error)
-            return
-        LOG.info("policies and database were opened again: edition %s", dataset.edition)
-
-    def _refused(self, error: Error) -> None:
-        LOG.warning("the old edition goes on: %s [%s]", error.reason, error.code)
-        with suppress(OperationalError):
-            self._audit.write("edition_refused", code=error.code)
+            LOG.warning("the old edition goes on: %s [%s]", error.reason, error.code)
+        else:
+            LOG.info("policies and database were opened again: edition %s", edition)

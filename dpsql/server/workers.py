@@ -8,7 +8,9 @@ the load of the server, and of the data no more than that.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +27,9 @@ class Workers:
     ``places``: how many run at once, as many as there are processors but four at least if None.
     ``of_account``: how many of one account do, half of them if None, so that a single account never
     takes all. ``waiting``: how many of an account may wait beside, for ``seconds`` at most.
+    ``grid``: statements end at multiples of so many seconds of the clock, as whoever asked or waits
+    sees it; at once if None. Their places are taken until then: else what waits for one would tell
+    when a statement has ended, however its own end is delayed.
     """
 
     def __init__(
@@ -33,6 +38,7 @@ class Workers:
         of_account: int | None = None,
         waiting: int = 50,
         seconds: float = 30.0,
+        grid: float | None = None,
     ) -> None:
         self.places = places or max(4, os.cpu_count() or 1)
         self._shared = asyncio.Semaphore(self.places)
@@ -42,13 +48,26 @@ class Workers:
         self._most_waiting = waiting
         self._waiting: Counter[str] = Counter()
         self._seconds = seconds
+        self._grid = grid
         self._threads = ThreadPoolExecutor(self.places, thread_name_prefix="dpsql-statement")
         # Logins, and the ends of connections, wait for no statement.
         self._short = ThreadPoolExecutor(2, thread_name_prefix="dpsql-door")
+        self._aside = ThreadPoolExecutor(2, thread_name_prefix="dpsql-owner")
+        self.running = 0
+        """How many statements run."""
 
     async def shortly(self, work: Callable[[], _Found]) -> _Found:
         """Do what takes milliseconds and reads no rows."""
         return await asyncio.get_running_loop().run_in_executor(self._short, work)
+
+    async def aside(self, work: Callable[[], _Found]) -> _Found:
+        """Do the work of an owner or an auditor, beside all statements."""
+        return await asyncio.get_running_loop().run_in_executor(self._aside, work)
+
+    @property
+    def waiting(self) -> int:
+        """How many statements wait for their turn."""
+        return self._waiting.total()
 
     async def run(self, account: str, work: Callable[[], _Found]) -> _Found:
         """Do the work of an account in its turn; returns what it returns.
@@ -62,11 +81,16 @@ class Workers:
         self._using[account] += 1
         try:
             await self._turn(account, own)
+            self.running += 1
             try:
                 return await self._in_thread(work)
             finally:
-                self._shared.release()
-                own.release()
+                try:
+                    await self._tick()
+                finally:
+                    self.running -= 1
+                    self._shared.release()
+                    own.release()
         finally:
             self._using[account] -= 1
             if not self._using[account]:
@@ -90,6 +114,13 @@ class Workers:
             if not self._waiting[account]:
                 del self._waiting[account]
 
+    async def _tick(self) -> None:
+        """Wait for the next multiple of the grid."""
+        if self._grid is None:
+            return
+        now = time.monotonic()
+        await asyncio.sleep((math.floor(now / self._grid) + 1) * self._grid - now)
+
     async def _in_thread(self, work: Callable[[], _Found]) -> _Found:
         """Do the work in a thread; its place is taken until it is done, cancelled or not."""
         task = asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -104,6 +135,7 @@ class Workers:
         """Wait for what runs, and end the threads."""
         self._threads.shutdown()
         self._short.shutdown()
+        self._aside.shutdown()
 
 
 def _looked_at(task: asyncio.Future[Any]) -> None:

@@ -18,7 +18,7 @@ from dpsql.engines.base.engine import Database
 from dpsql.engines.opening import engine_of_session, is_session, open_engine
 from dpsql.errors import NewLedgerWarning, ParameterError, PolicyError
 from dpsql.ledger import Ledger
-from dpsql.owner.conformance import check_policy
+from dpsql.owner.conformance import Finding, check_policy
 from dpsql.policy.ledger_place import announcement, place_beside, usual_place
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import NOT_GIVEN, NotGiven
@@ -93,6 +93,14 @@ def opened_dataset(
         owned.pop_all()  # from here on they are the dataset's
     views = place_beside(database, policy.views.directory)
     return Dataset(engine, policy, opened, views, ledger_created=created, owned=closed)
+
+
+def policy_findings(database: str | Path, policy: Policy) -> list[Finding]:
+    """Compare a policy with names, types and keys of a database, without reading rows."""
+    with closing(open_engine(database)) as found:
+        found.declare(policy.declared)
+        tables = found.catalog().tables
+        return check_policy(policy, tables, found.definition, found.constraints())
 
 
 def _policy(policies: str | Path | Policy) -> Policy:

@@ -111,6 +111,7 @@ def test_every_setting_has_a_variable_named_after_it() -> None:
         "certificate_key",
         "audit",
         "grace",
+        "response_grid",
     }
     assert {s.key for s in settings()} == {*expected, *PARAMETER_NAMES, "mechanism"}
     assert all(s.envvar == f"DPSQL_{s.key.upper()}" for s in settings())
@@ -219,6 +220,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "certificate_key": "key.pem",
         "audit": "written.jsonl",
         "grace": 7.0,
+        "response_grid": 0.5,
         "complete": "typing",
         "epsilon": 1,
         "delta": 1e-9,

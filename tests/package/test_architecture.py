@@ -28,6 +28,7 @@ LIBRARIES = {
     "pydantic": {"policy", "agents", "server"},
     "starlette": {"server"},
     "uvicorn": {"server"},
+    "prometheus_client": {"server"},
     "mcp": {"agents", "interfaces", "server"},
     "ruamel": {"policy"},
     "rich": {"present", "interfaces"},

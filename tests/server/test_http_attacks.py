@@ -20,11 +20,13 @@ from helpers.certificates import made
 from helpers.http_serving import HttpServing, filled_with_tokens, http_started
 
 from dpsql.errors import OperationalError
+from dpsql.server.desk import Desk
 from dpsql.server.guard import Guard
 from dpsql.server.http.app import HttpApp
 from dpsql.server.http.bodies import MOST_SQL, QueryRequest
 from dpsql.server.http.reading import MOST_BODY, parsed_body
 from dpsql.server.people.users import Users
+from dpsql.server.tally import Tally
 from dpsql.server.workers import Workers
 
 
@@ -335,17 +337,14 @@ def test_of_unexpected_errors_a_number_is_told_and_no_text(
 ) -> None:
     secret = "Ana Anders, HIV positive"
     workers = Workers(1)
-    app = HttpApp(cast(Guard, Poisoned(ValueError(secret))), workers, None, None)
+    parts = (workers, cast(Desk, Poisoned(ValueError(secret))), Tally(), None, None)
+    app = HttpApp(cast(Guard, Poisoned(ValueError(secret))), *parts)
     status, body = asked(app, "/v1/tables")
     assert (status, body["code"]) == (500, "internal_error")
     assert body["id"] in caplog.text
     assert "Anders" not in json.dumps(body) + caplog.text
-    app = HttpApp(
-        cast(Guard, Poisoned(OperationalError("it is full", code="server_busy"))),
-        workers,
-        None,
-        None,
-    )
+    full = Poisoned(OperationalError("it is full", code="server_busy"))
+    app = HttpApp(cast(Guard, full), *parts)
     assert asked(app, "/v1/tables")[0] == 503
     app.stopping = True
     assert asked(app, "/v1/readyz")[0] == 503

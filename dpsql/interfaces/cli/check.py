@@ -58,7 +58,6 @@ def check_command(
     from dpsql.owner.conformance import (
         agent_words,
         check_links,
-        check_names,
         check_policy,
         misfit,
         no_tables,
@@ -90,7 +89,7 @@ def check_command(
         if not tables:
             findings.append(no_tables(place_name(database)))
     place = usual_place(policy, database)
-    findings += check_names(policy, *_accounts(place))
+    findings += _ledger_findings(policy, place)
     if format_ == "json":
         click.echo(json.dumps([asdict(f) for f in findings], indent=2, ensure_ascii=False))
     elif findings:
@@ -119,23 +118,18 @@ def _seen_by_analysts(policy: Policy, tables: Schema) -> Iterator[str]:
         yield f"  {printable(str(table.name))}: {columns or 'cannot be read'}"
 
 
-def _accounts(place: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """List the accounts of the ledger, if there is one and it can be reached from here.
-
-    Beside them, what those are called now that were renamed, by each name they had.
-    """
+def _ledger_findings(policy: Policy, place: str) -> list[Finding]:
+    """Compare the policy with its ledger, if there is one and it can be reached from here."""
     from dpsql.errors import LedgerError
     from dpsql.interfaces.cli.budget.ledgers import any_ledger
+    from dpsql.owner.conformance import check_ledger, check_names
 
     try:
         with any_ledger(place) as ledger:
-            if ledger is None:
-                return (), {}
-            former = {each.former: each.name for each in ledger.renames()}
-            return ledger.accounts(), {old: new for old, new in former.items() if old != new}
+            return check_names(policy, ()) if ledger is None else check_ledger(policy, ledger)
     except LedgerError as error:
         click.echo(f"The ledger was not looked at: {error.reason}.", err=True)
-        return (), {}
+        return check_names(policy, ())
 
 
 def _findings_table(findings: list[Finding]) -> Table:

@@ -218,6 +218,13 @@ grace = _setting(
     show_default=True,
     help="Seconds that statements have to end once a server stops.",
 )
+response_grid = _setting(
+    "--response-grid",
+    metavar="SECONDS",
+    type=float,
+    help="Have statements end at multiples of so many seconds, so that how long one takes says "
+    "less about rows; at once if left out.",
+)
 confidence = _setting(
     "--confidence",
     type=float,
@@ -272,8 +279,9 @@ def of_a_question(command: CommandFunction) -> CommandFunction:
 
 
 def of_a_server(command: CommandFunction) -> CommandFunction:
-    """Add the options of a server: users, address, certificate, audit log and grace."""
-    return _stacked((users, listen, http, certificate, certificate_key, audit, grace))(command)
+    """Add the options of a server: users, addresses, certificate, audit log, ways to answer."""
+    kept = (users, audit, certificate, certificate_key)
+    return _stacked((*kept, listen, http, grace, response_grid))(command)
 
 
 def _parameter(spec: ParameterSpec) -> Decorator:

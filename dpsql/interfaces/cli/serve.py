@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import ExitStack, closing
-from functools import partial
 from pathlib import Path
 
 import click
@@ -48,6 +47,7 @@ def serve_command(
     certificate_key: Path | None,
     grace: float,
     agents: bool | None,
+    response_grid: float | None,
 ) -> None:
     """Serve analysts with psql, drivers and dashboards, and keep the data to itself.
 
@@ -58,6 +58,7 @@ def serve_command(
     without closing connections.
     """
     from dpsql.server.audit import AuditLog
+    from dpsql.server.editions import DataSource
     from dpsql.server.people.users import Users
     from dpsql.server.serving import (
         USUAL_HTTP_PORT,
@@ -66,7 +67,6 @@ def serve_command(
         ServerSettings,
         serve,
     )
-    from dpsql.service.opening import open_dataset
     from dpsql.service.session import Dataset
 
     if (certificate is None) != (certificate_key is None):
@@ -83,6 +83,7 @@ def serve_command(
         grace,
         http=None if http is None else Listen.parse(http, USUAL_HTTP_PORT),
         agents=agents,
+        response_grid=response_grid,
     )
     settings.require_safe()
     place = located(ledger, policies, database)
@@ -105,5 +106,5 @@ def serve_command(
                     remark(f"no tools for language models. {install_hint('mcp')}")
 
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-        opened = partial(open_dataset, database, policies, place)
-        asyncio.run(serve(opened, people, log, settings, told))
+        source = DataSource(database, policies, place)
+        asyncio.run(serve(source, people, log, settings, told))

@@ -16,7 +16,7 @@ from dpsql.interfaces.cli.printing import remark, show
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dpsql.server.people.records import Role, Token, User
+    from dpsql.server.people.records import Role
 
 _ROLES: Final = ("analyst", "owner", "auditor")
 _SCOPES: Final = ("explain", "ask", "views", "agent")
@@ -169,9 +169,9 @@ def list_command(name: str | None, users: Path, format_: str) -> None:
     from dpsql.server.people.users import Users
 
     with Users(users) as opened:
-        rows = [_user_row(each) for each in opened.users()] if name is None else []
+        rows = [each.facts() for each in opened.users()] if name is None else []
         if name is not None:
-            rows = [_token_row(each) for each in opened.tokens(name)]
+            rows = [each.facts(datetime.now(UTC)) for each in opened.tokens(name)]
     if format_ == "json":
         what = "users" if name is None else "tokens"
         click.echo(json.dumps({what: rows}, indent=2))
@@ -299,34 +299,6 @@ def _roles(names: Iterable[str]) -> frozenset[Role]:
     from dpsql.server.people.records import Role
 
     return frozenset(map(Role, names))
-
-
-def _named(roles: Iterable[Role]) -> list[str]:
-    return sorted((role.value for role in roles), key=_ROLES.index)
-
-
-def _user_row(user: User) -> dict[str, Any]:
-    return {
-        "name": user.name,
-        "roles": _named(user.roles),
-        "accounts": [*user.accounts],
-        "disabled": user.disabled,
-        "created": user.created.isoformat(),
-        "changed": user.changed.isoformat(),
-    }
-
-
-def _token_row(token: Token) -> dict[str, Any]:
-    return {
-        "token": token.name,
-        "roles": _named(token.roles),
-        "accounts": [*token.accounts],
-        "scopes": [each for each in _SCOPES if each in {one.value for one in token.scopes}],
-        "valid": token.is_valid(datetime.now(UTC)),
-        "created": token.created.isoformat(),
-        "expires": None if token.expires is None else token.expires.isoformat(),
-        "last_used": None if token.last_used is None else token.last_used.isoformat(),
-    }
 
 
 def _show_rows(rows: list[dict[str, Any]]) -> None:

@@ -39,11 +39,15 @@ from dpsql.agents.kept import KeptAnswer
 from dpsql.agents.replies import ReplyPart
 from dpsql.agents.values import json_cell
 from dpsql.core.formatting import upper_figure
-from dpsql.errors import InterfaceError, UnknownName
+from dpsql.errors import InterfaceError, PolicyError, UnknownName
 from dpsql.pipeline.events import QuestionAnswered, SessionEvent
 from dpsql.policy.parameters import check_parameter_name
 from dpsql.results.edition import DataEdition
+from dpsql.server.desk import Desk
 from dpsql.server.guard import Admitted, Guard, TokenKnock
+from dpsql.server.http.administration.act import Act
+from dpsql.server.http.administration.doing import done
+from dpsql.server.http.administration.operations import DOING
 from dpsql.server.http.bodies import (
     MOST_HISTORY,
     BudgetReply,
@@ -70,25 +74,29 @@ from dpsql.server.http.formats import (
     edition_header,
     written_answer,
 )
-from dpsql.server.http.operations import ACCOUNT_HEADER, OPERATIONS, Operation, openapi
+from dpsql.server.http.metrics import METRICS_TYPE, MetricsPage
+from dpsql.server.http.operation import Operation
+from dpsql.server.http.operations import ACCOUNT_HEADER, OPERATIONS, openapi
 from dpsql.server.http.problems import problem_response
 from dpsql.server.http.reading import (
     bearer_of,
-    limit_of,
     parsed_body,
+    query_numbers,
     read_body,
     require_host,
     require_no_body,
     require_one_length,
 )
-from dpsql.server.people.records import ALL_SCOPES, WIRE_SEPARATOR, Login
+from dpsql.server.people.records import ALL_SCOPES, WIRE_SEPARATOR, Login, Role
 from dpsql.server.people.scram import login_failed
+from dpsql.server.tally import Tally
 from dpsql.server.workers import Workers
 from dpsql.service.session import Session
 from dpsql.syntax.statements import Reset, Set, read_statement
 
 _Found = TypeVar("_Found")
 AGENTS_PATH: Final = "/mcp"
+_ASKED: Final = "dpsql.operation"
 _TRIES: Final = 200
 _PAUSE: Final = 0.05  # between tries to end a query that may be about to begin reading
 
@@ -157,11 +165,16 @@ class HttpApp:
         self,
         guard: Guard,
         workers: Workers,
+        desk: Desk,
+        tally: Tally,
         hosts: frozenset[str] | None,
         agents: AgentDoor | None,
     ) -> None:
         self._guard = guard
         self._workers = workers
+        self._desk = desk
+        self._tally = tally
+        self._page = MetricsPage(tally)
         self._hosts = hosts
         self._agents = agents
         self._named: dict[tuple[str, str], RunningQuery] = {}
@@ -192,6 +205,7 @@ class HttpApp:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
+                self._tally.count("requests", scope.get(_ASKED, "none"), str(message["status"]))
                 message["headers"] = [*message.get("headers", []), *_always()]
             await send(message)
 
@@ -212,9 +226,12 @@ class HttpApp:
 
     async def _respond(self, one: Operation, request: Request) -> Response:
         try:
-            if not one.login:
+            request.scope[_ASKED] = one.name
+            if one.roles is None:
                 return self._open(one)
-            call = await self._called(one, request)
+            call = await self._called(one, one.roles, request)
+            if one.name in DOING:
+                return await self._administered(one, call)
             found: Response = await getattr(self, f"_{one.name}")(call)
             if call.edition is not None:
                 found.headers[EDITION_HEADER] = edition_header(call.edition)
@@ -248,14 +265,30 @@ class HttpApp:
             raise login_failed()
         return knock
 
-    async def _called(self, one: Operation, request: Request) -> _Call:
+    async def _called(self, one: Operation, roles: frozenset[Role], request: Request) -> _Call:
         """Let a client in, then read what it sends."""
         knock = await self._let_in(request)
+        await self._workers.shortly(lambda: self._guard.authorize(knock, roles))
         takes = one.takes
         if takes is None:
             return _Call(request, knock, None)
         body = await read_body(request)
         return _Call(request, knock, await self._workers.shortly(lambda: parsed_body(body, takes)))
+
+    async def _administered(self, one: Operation, call: _Call) -> Response:
+        """Do what an owner or an auditor asks for."""
+        login, client = call.knock.login, call.request.client
+        assert login is not None, "only who is let in asks"
+        numbers = query_numbers(call.request.query_params.multi_items(), one.numbers)
+        address = "" if client is None else client.host
+        act = Act(one.name, login, address, call.given, numbers)
+        try:
+            return _reply(await self._workers.aside(lambda: done(self._desk, act)))
+        except PolicyError as error:
+            return problem_response(error, 422)  # of policies that were sent
+
+    async def _metrics(self, call: _Call) -> Response:
+        return Response(self._page.write(), media_type=METRICS_TYPE)
 
     async def _in_session(self, call: _Call, work: Callable[[Session], _Found]) -> _Found:
         """Do work of a session of its own, in the turn of its account. It costs nothing."""
@@ -410,7 +443,8 @@ class HttpApp:
         )
 
     async def _history(self, call: _Call) -> Response:
-        limit = limit_of(call.request.query_params.multi_items(), MOST_HISTORY)
+        given = query_numbers(call.request.query_params.multi_items(), {"limit": MOST_HISTORY})
+        limit = given.get("limit", MOST_HISTORY)
         found = await self._in_session(call, lambda session: session.history(limit))
         questions = [
             PaidQuestion(

@@ -11,10 +11,12 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from dpsql.server.guard import Guard
+from dpsql.server.desk import Desk
+from dpsql.server.guard import HTTP, Guard
 from dpsql.server.http.app import AgentDoor, HttpApp
 from dpsql.server.http.problems import PROBLEM_TYPE, problem_of
 from dpsql.server.http.reading import bad_request
+from dpsql.server.tally import Tally
 from dpsql.server.workers import Workers
 
 MOST_CONNECTIONS: Final = 200
@@ -113,12 +115,20 @@ class HttpDoor:
     """The door, listening on one address. Without ``tls`` it is for this machine alone."""
 
     def __init__(
-        self, guard: Guard, workers: Workers, tls: ServerTls | None, agents: StartedAgents | None
+        self,
+        guard: Guard,
+        workers: Workers,
+        tls: ServerTls | None,
+        desk: Desk,
+        tally: Tally,
+        agents: StartedAgents | None,
     ) -> None:
         self._tls = tls
         self._agents = agents
-        self._app = HttpApp(guard, workers, _LOCAL if tls is None else None, agents)
+        hosts = _LOCAL if tls is None else None
+        self._app = HttpApp(guard, workers, desk, tally, hosts, agents)
         self._state = ServerState()
+        tally.measure("connections", HTTP, by=lambda: len(self._state.connections))
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> tuple[str, int]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal
 
 from pydantic.json_schema import models_json_schema
 
 from dpsql.agents.replies import ReplyPart
+from dpsql.server.http.administration.operations import ADMINISTRATION, WATCHERS
 from dpsql.server.http.bodies import (
     MOST_HISTORY,
     BudgetReply,
@@ -27,6 +27,7 @@ from dpsql.server.http.bodies import (
     ViewsReply,
 )
 from dpsql.server.http.formats import MediaType
+from dpsql.server.http.operation import ANALYSTS, Operation
 from dpsql.server.http.problems import PROBLEM_TYPE
 
 ACCOUNT_HEADER: Final = "dpsql-account"
@@ -36,20 +37,8 @@ _DESCRIPTION: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """A route: the name of its handler, method, path, and the bodies that go in and out."""
-
-    name: str
-    method: str
-    path: str
-    summary: str
-    gives: type[ReplyPart] | None
-    takes: type[ReplyPart] | None = None
-    login: bool = True
-
-
 OPERATIONS: Final = (
+    *ADMINISTRATION,
     Operation("query", "POST", "/v1/query", "Answer a statement.", QueryReply, QueryRequest),
     Operation(
         "explain",
@@ -70,14 +59,22 @@ OPERATIONS: Final = (
     Operation("tables", "GET", "/v1/tables", "List the tables.", TablesReply),
     Operation("table", "GET", "/v1/tables/{name}", "Describe a table.", TableReply),
     Operation("budget", "GET", "/v1/budget", "Tell what is spent and left.", BudgetReply),
-    Operation("history", "GET", "/v1/history", "List what was paid for.", HistoryReply),
+    Operation(
+        "history",
+        "GET",
+        "/v1/history",
+        "List what was paid for.",
+        HistoryReply,
+        numbers={"limit": MOST_HISTORY},
+    ),
     Operation("views", "GET", "/v1/views", "List the materialized views.", ViewsReply),
     Operation(
         "cancel", "DELETE", "/v1/queries/{id}", "Cancel a query of one's own that runs.", None
     ),
-    Operation("health", "GET", "/v1/healthz", "Tell that it runs.", HealthReply, login=False),
-    Operation("ready", "GET", "/v1/readyz", "Tell that it answers.", HealthReply, login=False),
-    Operation("openapi", "GET", "/v1/openapi.json", "Show this document.", None, login=False),
+    Operation("health", "GET", "/v1/healthz", "Tell that it runs.", HealthReply, roles=None),
+    Operation("ready", "GET", "/v1/readyz", "Tell that it answers.", HealthReply, roles=None),
+    Operation("openapi", "GET", "/v1/openapi.json", "Show this document.", None, roles=None),
+    Operation("metrics", "GET", "/metrics", "Count for Prometheus.", None, roles=WATCHERS),
 )
 
 
@@ -119,7 +116,10 @@ def _operation(one: Operation, schemas: dict[type[ReplyPart], Any]) -> dict[str,
             "content": {PROBLEM_TYPE: {"schema": schemas[ProblemReply]}},
         }
     }
-    if one.name == "cancel":
+    if one.name == "metrics":
+        text = {"schema": {"type": "string"}}
+        responses["200"] = {"description": "The metrics.", "content": {"text/plain": text}}
+    elif one.name == "cancel":
         responses["204"] = {"description": "It has ended, or will at once."}
     elif one.gives is None:
         responses["200"] = _content("application/json", {"type": "object"})
@@ -133,8 +133,10 @@ def _operation(one: Operation, schemas: dict[type[ReplyPart], Any]) -> dict[str,
         "summary": one.summary,
         "parameters": _parameters(one),
         "responses": responses,
-        "security": [{"token": []}] if one.login else [],
+        "security": [] if one.roles is None else [{"token": []}],
     }
+    if one.roles is not None:
+        found["x-dpsql-roles"] = sorted(role.value for role in one.roles)
     if one.takes is not None:
         content = {"application/json": {"schema": schemas[one.takes]}}
         found["requestBody"] = {"required": True, "content": content}
@@ -150,13 +152,13 @@ def _parameters(one: Operation) -> list[dict[str, Any]]:
     if "{" in one.path:
         name = one.path.partition("{")[2].rstrip("}")
         found.append({"name": name, "in": "path", "required": True, "schema": {"type": "string"}})
-    if one.login:
+    if one.roles == ANALYSTS:
         text = "The account that pays, if not the usual one."
         schema = {"type": "string"}
         found.append(
             {"name": ACCOUNT_HEADER, "in": "header", "description": text, "schema": schema}
         )
-    if one.name == "history":
-        limit = {"type": "integer", "minimum": 1, "maximum": MOST_HISTORY}
-        found.append({"name": "limit", "in": "query", "schema": limit})
+    for name, most in one.numbers.items():
+        number = {"type": "integer", "minimum": 1, "maximum": most}
+        found.append({"name": name, "in": "query", "schema": number})
     return found

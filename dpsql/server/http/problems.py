@@ -26,19 +26,32 @@ _OF_CODES: Final[Mapping[str, int]] = MappingProxyType(
         "cancelled": 409,
         "closed": 503,
         "interrupted": 409,
+        "ledger_account_exists": 409,
+        "ledger_name_taken": 409,
+        "ledger_not_suspended": 409,
+        "ledger_other_composition": 409,
+        "account_renamed": 409,
         "login_failed": 401,
         "method_not_allowed": 405,
         "missing_package": 501,
         "not_acceptable": 406,
         "not_allowed": 403,
         "not_json": 415,
+        "policies_changed": 409,
+        "policies_not_written": 503,
+        "protection_changed": 403,
         "query_not_running": 404,
         "query_running": 409,
         "question_too_dear": 402,
         "server_busy": 503,
         "time_limit": 504,
+        "token_exists": 409,
         "too_slow": 408,
         "unknown_route": 404,
+        "unknown_token": 404,
+        "unknown_user": 404,
+        "user_exists": 409,
+        "users_busy": 503,
         "wrong_host": 421,
     }
 )
@@ -81,7 +94,7 @@ def problem_of(error: Exception) -> ProblemReply:
         kind=type(error).__name__,
         hint=error.hint,
     )
-    if place is not None and place.source == "query":
+    if place is not None and place.source in _SENT:
         found = found.model_copy(update={"line": place.line, "column": place.column})
     if isinstance(error, errors.BudgetExceeded):
         remaining = None if error.remaining is None else list(error.remaining)
@@ -109,4 +122,6 @@ def problem_response(error: Exception, status: int | None = None) -> Response:
     return Response(body, found.status, headers, media_type=PROBLEM_TYPE)
 
 
+_SENT: Final = frozenset({"query", "policies.yaml"})
+"""The texts that clients send, whose places they can look up."""
 _UNREAD: Final = frozenset({400, 401, 404, 405, 406, 408, 413, 415, 421, 500})

@@ -10,7 +10,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
@@ -137,13 +137,22 @@ def _checked(found: dict[str, Any], kind: type[_Request]) -> _Request:
     raise bad_request(f"{what} {wrong}", f"Fields: {', '.join(kind.model_fields)}.")
 
 
-def limit_of(pairs: Sequence[tuple[str, str]], most: int) -> int:
-    """Read the query ``limit=20`` of an address. Raises ``InterfaceError`` for any other."""
-    given = dict(pairs)
-    text = given.pop("limit", str(most))
-    if given or len(pairs) > 1 or not re.fullmatch(r"[0-9]{1,4}", text) or int(text) < 1:
-        raise bad_request("the address takes limit, a whole number, and nothing else")
-    return min(int(text), most)
+def query_numbers(pairs: Sequence[tuple[str, str]], most: Mapping[str, int]) -> dict[str, int]:
+    """Read whole numbers of an address, such as ``limit=20``, each from 1 up to its most.
+
+    Raises ``InterfaceError`` for anything else.
+    """
+    found: dict[str, int] = {}
+    for name, text in pairs:
+        fits = name in most and name not in found and _NUMBER.fullmatch(text)
+        if not fits or not 0 < int(text) < 10 * most[name]:
+            taken = ", ".join(most) or "nothing"
+            raise bad_request(f"the address takes {taken}: whole numbers from 1, each once")
+        found[name] = min(int(text), most[name])
+    return found
+
+
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 def bad_request(reason: str, hint: str | None = None) -> InterfaceError:

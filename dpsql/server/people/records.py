@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
 from string import ascii_lowercase, ascii_uppercase
-from typing import Final
+from typing import Any, Final
 
 from dpsql.core.formatting import printable
 from dpsql.core.names import is_account_name
@@ -63,6 +63,17 @@ class User:
     created: datetime
     changed: datetime
 
+    def facts(self) -> dict[str, Any]:
+        """Return all of it as values of JSON."""
+        return {
+            "name": self.name,
+            "roles": named_roles(self.roles),
+            "accounts": [*self.accounts],
+            "disabled": self.disabled,
+            "created": self.created.isoformat(),
+            "changed": self.changed.isoformat(),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -84,6 +95,19 @@ class Token:
     def is_valid(self, now: datetime) -> bool:
         """Tell whether the token is neither revoked nor expired."""
         return not self.revoked and (self.expires is None or now < self.expires)
+
+    def facts(self, now: datetime) -> dict[str, Any]:
+        """Return it as values of JSON, with whether it is valid; ``token`` is its name."""
+        return {
+            "token": self.name,
+            "roles": named_roles(self.roles),
+            "accounts": [*self.accounts],
+            "scopes": [one.value for one in TokenScope if one in self.scopes],
+            "valid": self.is_valid(now),
+            "created": self.created.isoformat(),
+            "expires": None if self.expires is None else self.expires.isoformat(),
+            "last_used": None if self.last_used is None else self.last_used.isoformat(),
+        }
 
     @property
     def wire_name(self) -> str:
@@ -123,6 +147,11 @@ class Credential:
 
     verifier: ScramVerifier
     login: Login | None
+
+
+def named_roles(roles: Iterable[Role]) -> list[str]:
+    """Return the names of roles, in the order in which they are declared."""
+    return [role.value for role in Role if role in frozenset(roles)]
 
 
 def fold_name(name: str) -> str:

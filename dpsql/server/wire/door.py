@@ -100,6 +100,11 @@ class Door:
         self._last = 0
         self._stopping = False
 
+    @property
+    def connections(self) -> int:
+        """How many connections are open, those at the door as well."""
+        return len(self._open) + self._at_the_door
+
     async def stop(self, grace: float) -> None:
         """End idle connections, and others once they are answered or ``grace`` seconds are over."""
         self._stopping = True

@@ -148,9 +148,8 @@ def limit_command(
 
     Where there are both, both bind. ε and δ are converted as those of the policy are.
     """
-    import json
-
-    from dpsql.privacy.accounting.zcdp import Budget, Composition
+    from dpsql.budget.owner import limit_account
+    from dpsql.privacy.accounting.zcdp import Composition
 
     if lifted == (epsilon is not None or delta is not None):
         raise click.UsageError("give --epsilon and --delta, or --none")
@@ -159,10 +158,7 @@ def limit_command(
         return
     if epsilon is None or delta is None:
         raise click.UsageError("a limit needs both --epsilon and --delta")
-    most = Budget.of(epsilon, delta, Composition(composition)).limit
-    _require_same_composition(ledger, path, composition)
-    terms = {"epsilon": epsilon, "delta": delta, "composition": composition}
-    actions.set_limits(path, most, terms=json.dumps(terms))
+    limit_account(ledger, actions, path, epsilon, delta, Composition(composition))
 
 
 @owner_command.command(
@@ -267,19 +263,6 @@ def forget_command(
 def accept_clock_command(ledger: Ledger, actions: Owner) -> None:
     """Go on with the present time, after a clock that was ahead was set right."""
     actions.accept_clock()
-
-
-def _require_same_composition(ledger: Ledger, path: str, composition: str) -> None:
-    """Refuse a limit under which the account could not be charged any more."""
-    from dpsql.errors import LedgerError
-
-    found = _account(ledger, path)
-    if found is not None and found.spent.queries and found.composition != composition:
-        raise LedgerError(
-            f"the account {path} was charged under {found.composition} composition",
-            code="ledger_other_composition",
-            hint=f"give its limit with --composition {found.composition}",
-        )
 
 
 def _account(ledger: Ledger, path: str) -> AccountReport | None:
