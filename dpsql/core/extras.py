@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import PackageNotFoundError, requires
+from importlib.util import find_spec
+
+
+def installed(module: str) -> bool:
+    """Tell whether a module of an extra can be found."""
+    return find_spec(module) is not None
 
 
 def install_hint(extra: str) -> str:

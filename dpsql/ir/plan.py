@@ -433,6 +433,21 @@ OpenBounds: TypeAlias = PreparedBoundsChoice | PreparedValueBounds
 """The draws of bounds that are to be found before a block is asked."""
 
 
+class Maker(Enum):
+    """What bounds the contributions of units, to the same integers."""
+
+    SQL = "SQL"
+    NUMPY = "NumPy"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedBy:
+    """The maker that bounds a block, and why. It is no part of what is asked."""
+
+    maker: Maker = Maker.SQL
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedBlock:
     """A private block ready to be run: its plan, its generated SQL and its released keys.
@@ -440,12 +455,14 @@ class PreparedBlock:
     ``write`` writes how private rows are read, under a salt that is shown; each read has a salt of
     its own. ``keys`` are the released key columns and their types. ``estimates`` are
     those of the plan, and ``open_bounds`` its draws of bounds, those of values last.
+    ``bounded_by`` says what bounds it where no estimates are read beside.
     """
 
     plan: BlockPlan
     keys: tuple[Column, ...]
     estimates: tuple[PreparedEstimate, ...] = ()
     open_bounds: tuple[OpenBounds, ...] = ()
+    bounded_by: BoundedBy = field(default=BoundedBy(), compare=False)
     write: Callable[[], Sql] = field(compare=False, repr=False, kw_only=True)
     renderer: SqlRenderer = field(compare=False, repr=False, kw_only=True)
 

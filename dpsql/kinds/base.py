@@ -51,6 +51,7 @@ from dpsql.engines.base.engine import ArrowStream, ExactRows, KeyArrays, Private
 from dpsql.ir.measures import Aggregate, MeasureKind
 from dpsql.ir.plan import (
     BlockPlan,
+    BoundedBy,
     ColumnFigure,
     LeftOutStatus,
     LeftOutSubject,
@@ -63,6 +64,7 @@ from dpsql.ir.plan import (
 from dpsql.ir.query import NoiseFigure
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import NumericArray, ReleasedRows
+from dpsql.policy.limits import BoundingLimit
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.rows import PrivateRows
 
@@ -158,6 +160,10 @@ class ReleaseKind(ABC):
     @abstractmethod
     def read(self, reading: BlockReading) -> AbstractContextManager[ExactBlock]:
         """Read a block's private rows; what was read is readable until this is left."""
+
+    def bounded_by(self, dialect: Dialect, bounding: BoundingLimit) -> BoundedBy:
+        """Choose the maker of bounds by the plan, the owner's limit and the installed packages."""
+        return BoundedBy(why="this kind of answer is bounded in SQL")
 
     # -- intervals ----------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from dpsql.core.formatting import figure_above
 from dpsql.core.sql import Sql, name, sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, PrivateReader, Scratch
-from dpsql.ir.plan import BlockPlan, ReleaseNoise
+from dpsql.ir.plan import BlockPlan, BoundedBy, Maker, ReleaseNoise
 from dpsql.ir.query import DECLARED_BOUNDS, Block
 from dpsql.kinds.base import (
     FEW,
@@ -38,6 +38,8 @@ from dpsql.kinds.base import (
 )
 from dpsql.kinds.left_out import ExactLeftOut, read_left_out_of
 from dpsql.kinds.released import NumericArray, ReleasedRows, aggregate_answers, drawn_columns
+from dpsql.kinds.streamed import bounded_by, streamed_rows
+from dpsql.policy.limits import BoundingLimit
 from dpsql.policy.parameters import ContributionBounding
 from dpsql.privacy.mechanisms.additive import Steps
 from dpsql.privacy.mechanisms.pooling import published
@@ -134,6 +136,12 @@ class GroupsKind(ReleaseKind):
             with rows.scratch() as scratch:
                 yield self._shared(reading, scratch)
             return
+        if reading.block.bounded_by.maker is Maker.NUMPY:
+            with rows.scratch() as scratch:
+                found = streamed_groups(reading, scratch)
+                if found is not None:
+                    yield found
+                    return
         statement = self.statement(reading.salt, reading.dialect)
         if self.read_at_once:
             yield ExactGroups(_exact_rows(reading, rows, statement))
@@ -141,6 +149,12 @@ class GroupsKind(ReleaseKind):
         with rows.scratch() as scratch:
             scratch.store(GROUPS, statement)
             yield groups_stored(reading, scratch)
+
+    def bounded_by(self, dialect: Dialect, bounding: BoundingLimit) -> BoundedBy:
+        """Choose NumPy where it bounds all that is asked."""
+        if type(self) is not GroupsKind:
+            return super().bounded_by(dialect, bounding)
+        return bounded_by(self.private_rows(0, dialect), bounding)
 
     @property
     def read_at_once(self) -> bool:
@@ -320,6 +334,17 @@ def groups_stored(reading: BlockReading, scratch: Scratch) -> ExactGroups:
     measures = _measure_columns(reading.plan)
     exact = scratch.exact(stored_groups(measures), (), measures)
     return ExactGroups(exact, keys_in(scratch, reading))
+
+
+def streamed_groups(reading: BlockReading, scratch: Scratch) -> ExactGroups | None:
+    """Read groups whose units are bounded in NumPy; the keys of found groups stay stored.
+
+    None where that takes more memory than there is for it.
+    """
+    exact = streamed_rows(reading, scratch)
+    if exact is None:
+        return None
+    return ExactGroups(exact, None if reading.plan.declared else keys_in(scratch, reading))
 
 
 def _exact_rows(reading: BlockReading, rows: PrivateReader | Scratch, statement: Sql) -> ExactRows:

@@ -655,7 +655,10 @@ class Preparer:
         salt = secrets.randbits(62)
         write = partial(release_kind(plan).statement, salt, self.dialect)
         bounds, renderer = tuple(open_bounds(plan, self.dialect)), self.dialect.renderer
-        return PreparedBlock(plan, keys, estimates, bounds, write=write, renderer=renderer)
+        bounding = release_kind(plan).bounded_by(self.dialect, self._policy.limits.bounding)
+        return PreparedBlock(
+            plan, keys, estimates, bounds, bounding, write=write, renderer=renderer
+        )
 
     def estimate(self, plan: BlockPlan, estimate: LeftOutPlan) -> PreparedEstimate:
         """Write the SQL of an estimate, over the same rows as its block's."""

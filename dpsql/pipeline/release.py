@@ -22,7 +22,14 @@ from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine, PrivateSource, Reads
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedBlock, PreparedEstimate
+from dpsql.ir.plan import (
+    BlockPlan,
+    BoundedBy,
+    Maker,
+    OpenBounds,
+    PreparedBlock,
+    PreparedEstimate,
+)
 from dpsql.ir.relations import scanned
 from dpsql.kinds.base import BlockReading, ExactBlock
 from dpsql.kinds.bounds_choice import read_weights
@@ -115,7 +122,8 @@ class RehearsedWays:
             taken = frozenset(estimate.fingerprint for estimate in beside)
             left -= taken
             if (place, taken) not in self._planned:
-                self._engine.rehearse(partial(_read, block, self._dialect, estimates=beside))
+                for way in _makers(block):
+                    self._engine.rehearse(partial(_read, way, self._dialect, estimates=beside))
                 self._planned.add((place, taken))
         for choice in (each for block in self._blocks for each in block.open_bounds):
             if choice.fingerprint not in self._planned_alone:
@@ -125,6 +133,13 @@ class RehearsedWays:
             if estimate.fingerprint in left - self._planned_alone:
                 rehearse_estimate(self._engine, estimate)
                 self._planned_alone.add(estimate.fingerprint)
+
+
+def _makers(block: PreparedBlock) -> tuple[PreparedBlock, ...]:
+    """List a block as it may be read: in SQL, too, where memory does not do for its maker."""
+    if block.bounded_by.maker is Maker.SQL:
+        return (block,)
+    return block, replace(block, bounded_by=BoundedBy())
 
 
 def rehearse_estimate(engine: Engine, estimate: PreparedEstimate) -> None:

@@ -69,6 +69,7 @@ from dpsql.policy.limits import (
     MEMORY_LIMITS,
     PRIVATE_RELATIONS_LIMITS,
     SECONDS_LIMIT,
+    BoundingLimit,
     Limits,
     ResourceFailures,
 )
@@ -236,6 +237,13 @@ class LimitsSection(Section):
         "rows decide. `suspend`: it answers no private question until the owner reopens it. "
         "`keep`: only what was reserved stays spent.",
         json_schema_extra={"enum": [str(choice) for choice in ResourceFailures]},
+    )
+
+    bounding: BoundingLimit = Field(
+        default=Limits().bounding,
+        description="What bounds the contributions of units. `any`: NumPy in the process of dpsql "
+        "where that is faster, for rows that DuckDB streams to it. `sql`: generated SQL alone.",
+        json_schema_extra={"enum": [str(choice) for choice in BoundingLimit]},
     )
 
     _checked = field_validator("*", mode="plain")(checked_limit)

@@ -25,7 +25,7 @@ from dpsql.core.sql_types import TYPE_HINT, SqlType
 from dpsql.core.table_name import MAIN, TableName, unquoted
 from dpsql.errors import ParameterError
 from dpsql.policy.ledger_place import is_url
-from dpsql.policy.limits import ResourceFailures, limit_problem
+from dpsql.policy.limits import BoundingLimit, ResourceFailures, limit_problem
 from dpsql.policy.model import PLAIN_NAME, Link
 from dpsql.policy.parameters import AUTO, COUNT_LIMITS, PARAMETERS, Automatic, check_value
 from dpsql.policy.yaml_tree import Path
@@ -115,6 +115,8 @@ def checked_limit(value: object, info: ValidationInfo) -> object:
     name = str(info.field_name)
     if name == "resource_failures" and isinstance(value, str) and value in set(ResourceFailures):
         value = ResourceFailures(value)
+    if name == "bounding" and isinstance(value, str) and value in set(BoundingLimit):
+        value = BoundingLimit(value)
     problem = limit_problem(name, value)
     if problem is not None:
         raise problem_with(*problem)

@@ -26,12 +26,20 @@ class ResourceFailures(StrEnum):
     KEEP = "keep"
 
 
+class BoundingLimit(StrEnum):
+    """What may bound the contributions of units: whatever is fastest, or generated SQL alone."""
+
+    ANY = "any"
+    SQL = "sql"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The work one private statement may be.
 
     ``seconds`` and ``memory`` (a size as DuckDB writes it, None for the engine's own limit) bound
     its run; ``private_relations`` how many private tables it joins, each as often as it is read.
+    ``bounding`` says where rows are bounded: outside of the engine as well, or inside alone.
     Raises PolicyError (``policy_invalid``) for a value that is none, or outside dpsql's limits.
     """
 
@@ -39,6 +47,7 @@ class Limits:
     memory: str | None = None
     private_relations: int = 8
     resource_failures: ResourceFailures = ResourceFailures.SUSPEND
+    bounding: BoundingLimit = BoundingLimit.ANY
 
     def __post_init__(self) -> None:
         for setting in fields(self):
@@ -67,6 +76,10 @@ def limit_problem(name: str, value: object) -> tuple[str, str] | None:
             right = type(value) is int and low <= value <= high
             reason = f"must be a whole number from {low} to {high}"
             hint = "Give how many private tables one statement may join."
+        case "bounding":
+            right = isinstance(value, BoundingLimit)
+            reason = "must be `any` or `sql`"
+            hint = "`sql` keeps rows in the engine, `any` takes what is fastest."
         case _:
             right = isinstance(value, ResourceFailures)
             reason = "must be `suspend` or `keep`"
@@ -82,11 +95,11 @@ MEMORY: Final = re.compile(r"([1-9][0-9]{0,8})([KMGT])(i?)B")
 
 
 def _is_memory(text: str) -> bool:
-    low, high = (_bytes(limit) or 0 for limit in MEMORY_LIMITS)
-    return low <= (_bytes(text) or 0) <= high
+    low, high = (memory_bytes(limit) or 0 for limit in MEMORY_LIMITS)
+    return low <= (memory_bytes(text) or 0) <= high
 
 
-def _bytes(text: str) -> int | None:
+def memory_bytes(text: str) -> int | None:
     """Read the bytes of a size, or None if the text is none."""
     found = MEMORY.fullmatch(text)
     if found is None:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsql.core.formatting import figure_above, ordinal, percent, printable, significant
-from dpsql.ir.plan import ColumnFigure
+from dpsql.ir.plan import ColumnFigure, Maker
 from dpsql.kinds.summary import COUNTED
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.present.tables import indented, pairs, titled
@@ -145,6 +145,9 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     _row(grid, "Table", f"{block.table}, protecting every {block.privacy_unit}")
     _row(grid, "Mechanism", f"{block.mechanism}  ({block.source})")
     _row(grid, "Bounding", block.bounding)
+    if in_numpy(block):
+        beside = "; where estimates are read beside, in SQL" * bool(block.left_out)
+        _row(grid, "Bounded", f"in {block.maker}{beside}")
     if block.stream is not None:
         _row(grid, "Steps", f"{block.stream.lasting}; {block.stream.covered}")
         if block.stream.choices:
@@ -178,6 +181,11 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     return parts
 
 
+def in_numpy(block: BlockExplanation) -> bool:
+    """Tell whether contributions are bounded outside of SQL."""
+    return block.maker.startswith(Maker.NUMPY.value)
+
+
 def _statements(block: BlockExplanation) -> list[RenderableType]:
     """Show the generated SQL of a private block, and of its estimates."""
     which = "the only statement that reads protected rows"
@@ -185,6 +193,8 @@ def _statements(block: BlockExplanation) -> list[RenderableType]:
         which = "what the first step reads; each reads up to its own end"
     if block.steps:
         which = "the stage with a round, the first of the statements that read protected rows"
+    if in_numpy(block):
+        which = "what bounds in SQL; NumPy reads the rows of its innermost SELECT, to the same end"
     estimates = list(dict.fromkeys(figure.sql for figure in block.left_out if figure.sql))
     if estimates:
         which = which.replace(

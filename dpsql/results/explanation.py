@@ -12,6 +12,7 @@ from dpsql.core import display
 from dpsql.core.formatting import json_text, significant, upper_figures
 from dpsql.ir.plan import (
     BlockPlan,
+    BoundedBy,
     Candidate,
     ColumnFigure,
     LeftOutSubject,
@@ -105,6 +106,7 @@ class BlockExplanation:
     of the price goes to telling what bounding leaves out. ``counted`` is True where the tail counts
     or sums the groups that come out. ``groups_chosen`` says what became of
     ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
+    ``maker`` says what bounds the contributions of units, and why that; nothing else depends on it.
     ``follows`` says of which release it is the sum, if it could be answered from one for nothing.
     ``keys`` says where all values of each key come from; it is empty where they are found in rows.
     ``declared`` says which parameters follow from defaults of tables, or from what is declared of
@@ -136,6 +138,7 @@ class BlockExplanation:
     left_out: tuple[LeftOutFigure, ...] = ()
     groups_chosen: str = ""
     counted: bool = False
+    maker: str = ""
     follows: str = ""
     keys: tuple[str, ...] = ()
     declared: tuple[str, ...] = ()
@@ -233,6 +236,7 @@ def explain_block(
     sql: str,
     rates: tuple[ExchangeRate, ...] = (),
     estimates: Sequence[PreparedEstimate] = (),
+    bounded_by: BoundedBy = BoundedBy(),  # noqa: B008 (frozen)
 ) -> BlockExplanation:
     """Return the figures of one block plan, with its estimates."""
     block, selection, kind = plan.block, plan.selection, release_kind(plan)
@@ -264,9 +268,15 @@ def explain_block(
         steps=kind.steps,
         left_out=_left_out_figures(plan, estimates),
         groups_chosen=block.groups_chosen,
+        maker=_maker(bounded_by),
         keys=tuple(_keys(block)),
         declared=tuple(_declared(plan)),
     )
+
+
+def _maker(bounded_by: BoundedBy) -> str:
+    """Name what bounds contributions, with the reason; beside estimates it is always SQL."""
+    return f"{bounded_by.maker.value}: {bounded_by.why}" if bounded_by.why else ""
 
 
 def _keys(block: Block) -> Iterator[str]:
@@ -377,7 +387,7 @@ def explain(
         query=query.text,
         tail=query.run,
         blocks=tuple(
-            explain_block(block.plan, block.text, rate, block.estimates)
+            explain_block(block.plan, block.text, rate, block.estimates, block.bounded_by)
             for block, rate in zip(blocks, rates, strict=True)
         ),
         reserved=reserved,

@@ -32,7 +32,7 @@ class NoSheet:
         """Forget it."""
 
 
-_STATEMENT: Final = {"exact": 0, "pairs": 0, "integers": 0, "keys": 0, "store": 1}
+_STATEMENT: Final = {"exact": 0, "pairs": 0, "integers": 0, "keys": 0, "streamed": 0, "store": 1}
 """Which argument of a method is a statement, by place."""
 
 
@@ -75,7 +75,7 @@ def unread(run: Run) -> Any:
 
 def beyond(scratch: DuckDBScratch) -> DuckDBScratch:
     """The same place, where nothing is read before it is sent."""
-    return DuckDBScratch(scratch._cursor, NoSheet())
+    return DuckDBScratch(scratch._cursor, NoSheet(), scratch._streaming)
 
 
 def sent_inside(

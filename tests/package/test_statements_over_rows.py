@@ -30,7 +30,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     DOOR: (
         *(
             f"engines/duckdb/engine.py:DuckDBScratch.{name}"
-            for name in ("_executed", "_materialized")
+            for name in ("_executed", "_materialized", "_stream")
         ),
         *(f"engines/duckdb/engine.py:DuckDBScratch.{name}" for name in ("_store", "_drop")),
         "engines/duckdb/engine.py:_from_arrow",  # columns of what a door has returned
@@ -84,7 +84,8 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
             "engines/duckdb/engine.py:DuckDBEngine._cut",
             "engines/duckdb/engine.py:OpenDuckDB.reads",
         ),
-        "engines/duckdb/engine.py:DuckDBEngine._limit_memory",
+        *(f"engines/duckdb/engine.py:DuckDBEngine.{n}" for n in ("_limit_memory", "_share_memory")),
+        "engines/duckdb/streaming.py:memory_taken",
         *(
             "engines/duckdb/engine.py:OpenDuckDB._cursor",
             "engines/duckdb/extensions.py:load_extension",

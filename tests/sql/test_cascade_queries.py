@@ -33,6 +33,8 @@ from dpsql.core.sql import Sql
 from dpsql.engines.base.scratch import Passed
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.duckdb.engine import DuckDBScratch
+from dpsql.engines.duckdb.spill import Spill
+from dpsql.engines.duckdb.streaming import Streaming, StreamMemory
 from dpsql.errors import EngineError, ParameterError, PolicyError
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.base import GROUPS
@@ -133,7 +135,7 @@ def staged(plan: BlockPlan, rows: Sequence[Row], change: Change = same) -> Itera
 
 class _Changed(DuckDBScratch):
     def __init__(self, connection: duckdb.DuckDBPyConnection, change: Change) -> None:
-        super().__init__(connection, NoSheet())
+        super().__init__(connection, NoSheet(), Streaming(StreamMemory(0), Spill()))
         self._change = change
 
     def _store(self, name: str, passed: Passed) -> int:

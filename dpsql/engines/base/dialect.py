@@ -62,6 +62,10 @@ class Dialect(ABC):
     verdicts: Verdicts | None = None
     """The verdicts on row expressions of the engine's version; None for DuckDB's own dialect."""
 
+    def streams_rows(self) -> bool:
+        """Tell whether the engine streams integers of rows to this process, as is installed."""
+        return False
+
     # -- names and constants ------------------------------------------------------------------
 
     @abstractmethod

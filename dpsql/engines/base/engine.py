@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from io import RawIOBase
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName
 from dpsql.engines.embedded.constants import FailingConstant
 from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts
+
+_T = TypeVar("_T")
 
 
 class ArrowStream(Protocol):
@@ -101,6 +104,26 @@ class Misfit:
     wrong: bool = False
 
 
+class IntegerStream(Protocol):
+    """The rows of a statement that returns integers and no NULL, some rows at a time.
+
+    Each column is an array. What fails raises an error that is replaced where the stream was asked
+    for, so that nobody sees its text.
+    """
+
+    def __iter__(self) -> Iterator[Sequence[NDArray[Any]]]: ...
+
+    def proceed(self) -> None:
+        """Raise an error if the statement was interrupted: to be called between steps of work."""
+
+    @property
+    def share(self) -> int:
+        """The bytes of memory for work on the stream, which may change meanwhile."""
+
+    def file(self) -> RawIOBase:
+        """Open a file without a name, which nobody else can read, for rows beyond the share."""
+
+
 class Scratch(Protocol):
     """Where one query keeps intermediate private rows as tables, until it is left.
 
@@ -126,6 +149,9 @@ class Scratch(Protocol):
 
     def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         """Read the columns of a generated query that returns integers and no NULL."""
+
+    def streamed(self, statement: Sql, work: Callable[[IntegerStream], _T]) -> _T:
+        """Do work on the rows of a generated query, while they are read; returns its result."""
 
     def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
         """Read the key columns of a generated query with one parameter, a list of row ids."""

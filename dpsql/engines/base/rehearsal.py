@@ -8,14 +8,15 @@ answered with as few zeros as it needs.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from io import RawIOBase
 from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
-from dpsql.engines.base.engine import ArrowStream, ExactRows, KeyArrays, Reads
+from dpsql.engines.base.engine import ArrowStream, ExactRows, IntegerStream, KeyArrays, Reads
 from dpsql.engines.base.scratch import Passed, ScratchBase, Sheet
 from dpsql.errors import EngineError, Error, InternalError, QueryRefused
 
@@ -87,10 +88,30 @@ class Rehearsal(ScratchBase):
         """Plan the query; there are no rows."""
         return [np.zeros(0, dtype=np.int64) for _ in range(self._planned(passed))]
 
+    def _stream(self, passed: Passed) -> IntegerStream:
+        """Plan the query; there are no rows."""
+        self._planned(passed)
+        return _NoRows()
+
     def _store(self, name: str, passed: Passed) -> int:
         """Make an empty table."""
         self._make(name, passed)
         return _STORED
+
+
+class _NoRows:
+    """The stream of a query that was planned and not sent."""
+
+    share: Final = 1 << 62
+
+    def __iter__(self) -> Iterator[Sequence[NDArray[Any]]]:
+        return iter(())
+
+    def proceed(self) -> None:
+        """Do nothing: no statement runs."""
+
+    def file(self) -> RawIOBase:
+        raise EngineError()
 
 
 class _Unread:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql
-from dpsql.engines.base.engine import ArrowStream, ExactRows, GivenValues
+from dpsql.engines.base.engine import ArrowStream, ExactRows, GivenValues, IntegerStream
 from dpsql.errors import EngineError
 
 _T = TypeVar("_T")
@@ -88,6 +88,10 @@ class ScratchBase(ABC):
     @abstractmethod
     def _integers(self, passed: Passed) -> list[NDArray[np.int64]]:
         """Send a query of integers, and read its columns."""
+
+    def _stream(self, passed: Passed) -> IntegerStream:
+        """Send a query of integers, and stream its rows. By default an engine does not."""
+        raise EngineError()
 
     @abstractmethod
     def _store(self, name: str, passed: Passed) -> int:
@@ -158,6 +162,11 @@ class ScratchBase(ABC):
     def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         """Read the columns of a generated query that returns integers and no NULL."""
         return self._sent(statement, parameters, self._integers)
+
+    @final
+    def streamed(self, statement: Sql, work: Callable[[IntegerStream], _T]) -> _T:
+        """Do work on the rows of a generated query; its errors have fixed texts, too."""
+        return self._sent(statement, (), lambda passed: work(self._stream(passed)))
 
     @final
     def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:

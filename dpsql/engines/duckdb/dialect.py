@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Final
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import UnsupportedError
 
+from dpsql.core.extras import installed
 from dpsql.core.quoting import table_sql
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Written, digits, join, literal, sql, written_as
@@ -100,6 +102,13 @@ class DuckDBDialect(Dialect):
     widest = (-(2**127) + 1, 2**127 - 1)  # without its minimum, short of which products stop
     wide_type = SqlType.of("HUGEINT")
     sorts_rows = True  # windows of the same order share one sort, and a hash table takes as long
+
+    def streams_rows(self) -> bool:
+        """Tell whether pyarrow can be loaded, and load it before anything is paid for."""
+        if not installed("pyarrow"):
+            return False
+        import_module("pyarrow")
+        return True
 
     # -- names and constants ------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from dpsql.core.data_files import (
     last_written,
     only_file,
 )
+from dpsql.core.extras import installed
 from dpsql.core.plain import type_name
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, table_sql
 from dpsql.core.schema import Column, Remark, Schema, Table, fold
@@ -43,7 +44,14 @@ from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import TYPE_HINT, SqlType
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.discreet import withholding_texts
-from dpsql.engines.base.engine import ArrowStream, Definition, ExactRows, Misfit, Reads
+from dpsql.engines.base.engine import (
+    ArrowStream,
+    Definition,
+    ExactRows,
+    IntegerStream,
+    Misfit,
+    Reads,
+)
 from dpsql.engines.base.engine_base import EngineBase
 from dpsql.engines.base.rehearsal import Rehearsal
 from dpsql.engines.base.run_base import RunBase
@@ -72,6 +80,15 @@ from dpsql.engines.duckdb.proofs import Stamp, is_proved, prove, stamps_of
 from dpsql.engines.duckdb.python_values import PythonValues, python_values
 from dpsql.engines.duckdb.reading import LastReading
 from dpsql.engines.duckdb.spill import Spill
+from dpsql.engines.duckdb.streaming import (
+    PART,
+    STREAMED_BY,
+    DuckDBStream,
+    Halt,
+    Streaming,
+    StreamMemory,
+    memory_taken,
+)
 from dpsql.engines.duckdb.untyped import (
     UntypedFiles,
     directory_keys,
@@ -147,6 +164,7 @@ class DuckDBEngine:
                 self._read[None] = stamps_of([str(source.absolute())])
             self._connection = attached(source, self._spill.directory)
         self._locked = False
+        self._stream_memory = StreamMemory(0)  # until it is locked
         self._published: Mapping[str, Published] | None = None
         self._opened: dict[frozenset[str], OpenDuckDB] = {}
         self._lock = threading.RLock()
@@ -541,6 +559,7 @@ class DuckDBEngine:
         allow(self._connection, [file for each in made_of for file in each.files])
         if memory is not None:
             self._limit_memory(memory)
+        self._stream_memory = self._share_memory(limited=memory is not None)
         forget(self._connection, (each for each in self._all().values() if each.query))
         lock_down(self._connection)
         self._locked = True
@@ -564,6 +583,7 @@ class DuckDBEngine:
             places,
             self._edition(schema),
             stamps,
+            Streaming(self._stream_memory, self._spill),
         )
 
     def _edition(self, schema: Schema) -> str | None:
@@ -582,6 +602,16 @@ class DuckDBEngine:
                 code="memory_too_small",
                 hint="Raise limits.memory in the policies file, or keep the data in a file.",
             ) from None
+
+    def _share_memory(self, *, limited: bool) -> StreamMemory:
+        """Set a part of the memory aside for work on streams; of a limit, which is for both."""
+        whole = memory_taken(self._connection)
+        part = whole // PART
+        if limited and installed(STREAMED_BY):
+            rest = literal(f"{whole - part} bytes")
+            with contextlib.suppress(duckdb.Error):  # the database alone takes nearly all of it
+                execute(self._connection, sql("SET GLOBAL memory_limit = {}", rest))
+        return StreamMemory(part)
 
     def _prove(self, opened: OpenDuckDB, table: Table) -> None:
         """Read a view, now that nothing else can be reached. Raises ``InterfaceError``."""
@@ -640,8 +670,10 @@ class OpenDuckDB(EngineBase):
         places: Sequence[str | Path],
         edition: str | None,
         stamps: Mapping[str, Stamp | None],
+        streaming: Streaming,
     ) -> None:
         super().__init__(name, schema, evidence_for(duckdb.__version__).verdicts)
+        self._streaming = streaming
         self._stamps = stamps
         self._connection = connection
         self._spill = spill
@@ -689,7 +721,7 @@ class OpenDuckDB(EngineBase):
             return self._last_reading
 
     def run(self, seconds: float | None = None) -> DuckDBRun:
-        return DuckDBRun(self._cursor, self.last_reading, seconds)
+        return DuckDBRun(self._cursor, self.last_reading, self._streaming, seconds)
 
     def reads(self, table: Table, rows: int) -> bool:
         """Tell whether a table can be read, so many rows of it."""
@@ -718,11 +750,14 @@ class DuckDBRun(RunBase):
         self,
         cursor: Callable[[], duckdb.DuckDBPyConnection],
         reading: LastReading,
+        streaming: Streaming,
         seconds: float | None,
     ) -> None:
         self._new_cursor = cursor
         self._reading = reading
-        self._cursors: list[duckdb.DuckDBPyConnection] = []
+        self._halt = Halt()
+        self._streaming = replace(streaming, halt=self._halt)
+        self._cursors: list[duckdb.DuckDBPyConnection | Halt] = [self._halt]
         super().__init__(seconds, partial(_interrupt_all, self._cursors))
 
     def begin(self, tables: Iterable[TableName]) -> None:
@@ -734,7 +769,7 @@ class DuckDBRun(RunBase):
     def place(self, sheet: Sheet) -> DuckDBScratch:
         cursor = self._new_cursor()
         self._cursors.append(cursor)
-        return DuckDBScratch(cursor, sheet)
+        return DuckDBScratch(cursor, sheet, self._streaming)
 
     def _sheet(self, reads: Reads) -> Sheet:
         return self._reading.over(reads)
@@ -786,7 +821,7 @@ def _not_loaded(name: str, files: DataFiles | None, error: duckdb.Error) -> Inte
     return InterfaceError(f"table {name} could not be loaded", code="table_unreadable", hint=hint)
 
 
-def _interrupt_all(cursors: list[duckdb.DuckDBPyConnection]) -> None:
+def _interrupt_all(cursors: list[duckdb.DuckDBPyConnection | Halt]) -> None:
     for cursor in tuple(cursors):
         with contextlib.suppress(duckdb.Error):  # it was closed a moment ago
             cursor.interrupt()
@@ -798,12 +833,18 @@ class DuckDBScratch(ScratchBase):
     Streams of keys that have been read hold on to the cursor, and need none of its tables.
     """
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, sheet: Sheet) -> None:
+    def __init__(
+        self, cursor: duckdb.DuckDBPyConnection, sheet: Sheet, streaming: Streaming
+    ) -> None:
         super().__init__(sheet)
         self._cursor = cursor
+        self._streaming = streaming
 
     def _discreetly(self, run: Callable[[], _T]) -> _T:
         return discreetly(run)
+
+    def _stream(self, passed: Passed) -> IntegerStream:
+        return DuckDBStream(relation(self._cursor, passed.statement), self._streaming)
 
     def _exact(self, passed: Passed, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         if numpy_safe(keys):
@@ -860,7 +901,7 @@ def _code(error: Exception) -> str | None:
         return "interrupted"
     if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
         return "memory_limit"
-    return "engine_failed" if isinstance(error, duckdb.Error | RuntimeError) else None
+    return "engine_failed" if isinstance(error, duckdb.Error | RuntimeError | OSError) else None
 
 
 def open_database(path: str | Path) -> DuckDBEngine:

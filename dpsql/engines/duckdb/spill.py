@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from io import RawIOBase
 from pathlib import Path
 from typing import Final
 from weakref import finalize
@@ -50,6 +51,14 @@ class Spill:
             self._unlock = finalize(self, os.close, lock)
             if _locked(lock):
                 _remove_abandoned(self._parent.parent)
+
+    def file(self) -> RawIOBase:
+        """Open a file without a name in the directory, which its owner alone may read.
+
+        Raises ``OSError`` where there is none.
+        """
+        self.make()
+        return tempfile.TemporaryFile(dir=self._parent, buffering=0)
 
     def remove(self) -> None:
         """Remove the directory; files that are open in it stay readable until they are closed."""

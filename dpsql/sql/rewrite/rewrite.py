@@ -23,7 +23,7 @@ The row number ``__dpsql_rid`` only lines up keys with measures.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -102,6 +102,20 @@ def declared_groups(rows: PrivateRows) -> Sql:
         return sql("SELECT 1 AS {}", rows.row_id)
     columns = join(", ", [sql("{} AS {}", rows.dialect.row_number(), rows.row_id), *rows.keys])
     return sql("SELECT {} FROM {}", columns, positions)
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredOf:
+    """The columns of rows that a measure is gathered from: all rows without any.
+
+    ``summed`` has steps that are added up, or with ``squared`` their squared distances from the
+    middle of their lattice. The rows where ``counted`` is not NULL are counted.
+    """
+
+    measure: Measure
+    summed: Sql | None = None
+    counted: Sql | None = None
+    squared: bool = False
 
 
 _Found: TypeAlias = Callable[[Ranged], Ranged]
@@ -278,6 +292,21 @@ class Rewriter:
             return before if step == 0 else sql("{} AND EXISTS ({})", before, here)
 
         return SteppedSQL(table, rows, tuple(self.contributions(of(s)) for s in range(steps)))
+
+    def rows_in_steps(self) -> Sql:
+        """Select rows with the columns that :meth:`gathered` names."""
+        return self._steps()
+
+    def gathered(self) -> Iterator[GatheredOf]:
+        """Yield the columns of rows that each measure is gathered from, where none is distinct."""
+        for measure, name in self._measures:
+            if measure.argument is None:
+                yield GatheredOf(measure)
+                continue
+            values = self._values[name]
+            steps = self._roots.get(values)
+            summed = None if measure.of_rows is None else steps or values
+            yield GatheredOf(measure, summed, steps or values, squared=steps is not None)
 
     def pairs(self) -> Sql:
         """Write what units contribute to groups in fine steps; only pairs where units count."""

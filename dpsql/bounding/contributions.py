@@ -1,0 +1,125 @@
+"""What a unit adds to a group: the four kinds of contribution, in integers.
+
+They are those of ``dpsql.sql.rewrite.contributions``, number for number: divisions round towards
+zero, as the engine's do. Where 64 bits do not hold a number it is computed in Python's integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.bounding.pairs import Int64s, Pairs, Tally, step_size, sum_tallies
+from dpsql.bounding.specification import MeasureColumns, Specification
+from dpsql.ir.measures import MeasureKind
+
+_EXACT: Final = 1 << 62
+_Any = NDArray[Any]
+
+
+class Contributions:
+    """The contributions of pairs, by measure."""
+
+    def __init__(self, spec: Specification, fields: tuple[Tally, ...], pairs: Pairs) -> None:
+        self._spec = spec
+        self._numbers = dict(zip(fields, pairs.numbers, strict=True))
+
+    def of(self, source: MeasureColumns) -> Int64s:
+        """Compute a measure's contributions, each within ``measure.contribution``."""
+        measure, most = source.measure, self._spec.max_rows
+        low, high = measure.contribution(most)
+        if source.summed is None:
+            return np.minimum(self._counted(source), high)
+        number = self._counted(source)
+        size = step_size(self._spec, source.summed, source.midpoint)
+        found = np.empty(len(number), dtype=np.int64)
+        few = number <= _EXACT // max(1, 2 * size)  # of which sums and distances fit 64 bits
+        for rows in (np.flatnonzero(few), np.flatnonzero(~few)):
+            if len(rows):
+                wide = not few[rows[0]]
+                total = self._total(source, rows, wide=wide)
+                ours = number[rows].astype(object) if wide else number[rows]
+                found[rows] = self._bounded(source, total, ours, low, high)
+        return found
+
+    def _bounded(
+        self, source: MeasureColumns, total: _Any, number: _Any, low: int, high: int
+    ) -> _Any:
+        measure = source.measure
+        assert measure.lattice is not None
+        if measure.kind is MeasureKind.SUM:
+            bounds = measure.per_group
+            if bounds is not None and not bounds[0] <= 0 <= bounds[1]:
+                return np.where(number > 0, _clamped(total, *bounds), 0)
+            return _clamped(total, low, high)
+        lattice, most = measure.lattice, self._spec.max_rows
+        if measure.kind is MeasureKind.CENTERED_AVERAGES:
+            average = _clamped(_quotient(total, np.maximum(number, 1)), lattice.low, lattice.high)
+            return np.where(number > 0, average - lattice.midpoint, 0)
+        # Of few rows, whose sum fits 64 bits, further ends change nothing.
+        ends = max(-_EXACT, min(0, most * lattice.low)), min(_EXACT, max(0, most * lattice.high))
+        within = _clamped(total, *ends) - np.minimum(number, most) * lattice.midpoint
+        whole = total - number * lattice.midpoint
+        divisor = np.maximum(number, 1)
+        average = _quotient(whole, divisor)
+        rest = whole - average * divisor
+        beyond = average * most + _quotient(rest * most, divisor)
+        return _clamped(np.where(number <= most, within, beyond), low, high)
+
+    def _counted(self, source: MeasureColumns) -> Int64s:
+        """Count the rows of pairs, or those with a value."""
+        counted = self._numbers.get(Tally(source.counted))
+        return self._numbers[Tally()] if counted is None else counted
+
+    def _total(self, source: MeasureColumns, rows: NDArray[np.intp], *, wide: bool) -> _Any:
+        fields = sum_tallies(self._spec, source.summed, source.midpoint)
+        parts: list[_Any] = [self._numbers[field][rows] for field in fields]
+        if wide:
+            parts = [each.astype(object) for each in parts]
+        return parts[0] if len(parts) == 1 else parts[0] * (1 << 32) + parts[1]
+
+
+@dataclass(slots=True)
+class Sums:
+    """Sums over pairs by group, of 128 bits: numbers of 64 are added as their high and low bits."""
+
+    high: Int64s
+    low: Int64s
+
+    @classmethod
+    def of(cls, groups: int) -> Sums:
+        """Return zeros."""
+        return cls(np.zeros(groups, np.int64), np.zeros(groups, np.int64))
+
+    def add(self, groups: Int64s, values: Int64s) -> None:
+        """Add values to groups."""
+        np.add.at(self.high, groups, values >> 32)
+        np.add.at(self.low, groups, values & 0xFFFFFFFF)
+
+    def divided(self, groups: Int64s, divisor: int, most: int) -> Int64s:
+        """Divide the sums of some groups, rounding towards zero, up to ``most`` in size."""
+        high, low = self.high[groups], self.low[groups]
+        high, low = high + (low >> 32), low & 0xFFFFFFFF
+        fits = (high > -(1 << 29)) & (high < 1 << 29)
+        found = np.empty(len(groups), dtype=np.int64)
+        small = (high[fits] << 32) + low[fits]
+        found[fits] = _clamped(_quotient(small, divisor), -most, most)
+        for place in np.flatnonzero(~fits):
+            total = int(high[place]) * (1 << 32) + int(low[place])
+            quotient = abs(total) // divisor
+            found[place] = max(-most, min(most, quotient if total >= 0 else -quotient))
+        return found
+
+
+def _clamped(values: _Any, low: int, high: int) -> _Any:
+    found: _Any = np.minimum(np.maximum(values, low), high)
+    return found
+
+
+def _quotient(values: _Any, divisor: _Any | int) -> _Any:
+    """Divide by something positive, rounding towards zero."""
+    found: _Any = np.where(values >= 0, abs(values) // divisor, -(abs(values) // divisor))
+    return found

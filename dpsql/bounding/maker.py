@@ -1,0 +1,104 @@
+"""The maker of bounded integers in NumPy: rows stream in, and totals of groups come out.
+
+What a unit adds to a group follows from the unit's own rows alone, in whatever order and in however
+many batches they come. Memory is bounded by a share; what is beyond lies in a file.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.bounding.contributions import Contributions, Sums
+from dpsql.bounding.pairs import Pairs, Tally, kept_pairs, merged, pairs_of, tallies_of
+from dpsql.bounding.partitions import Partitions
+from dpsql.bounding.specification import GroupTotals, Specification
+from dpsql.engines.base.engine import IntegerStream
+
+_LARGEST: Final = 1 << 62
+"""The size that totals are cut to, far above any real one: as in SQL."""
+_MERGED_AT: Final = 1 << 21  # pairs
+_WORK: Final = 48  # bytes of work for each number of a pair
+_TOTALS: Final = 16  # bytes of each total
+
+
+class _NoRoom(Exception):
+    """The share of memory does not do."""
+
+
+def bounded(stream: IntegerStream, spec: Specification) -> GroupTotals | None:
+    """Compute the exact integers of groups, from what units contribute within their bounds.
+
+    Sensitivity: as of ``Rewriter.groups``. Checked by ``tests/bounding/test_maker.py``.
+    None where the totals of groups, or the pairs of one partition, do not fit the share of memory.
+    """
+    if _TOTALS * spec.groups * (len(spec.sources) + 1) > stream.share:
+        return None
+    rows = Partitions(spec.words[0], lambda: stream.share // 2, stream.file)
+    with closing(rows):
+        for units, groups, *columns in stream:
+            stream.proceed()
+            _check_numbers(groups, spec.groups)
+            rows.add(units, [groups, *columns])
+        try:
+            return _totals(rows, stream, spec)
+        except _NoRoom:
+            return None
+
+
+def _check_numbers(groups: NDArray[Any], number: int) -> None:
+    if len(groups) and not 0 <= groups.min() <= groups.max() < number:
+        raise RuntimeError("a row of a group that there is not")
+
+
+def _totals(rows: Partitions, stream: IntegerStream, spec: Specification) -> GroupTotals:
+    fields = tallies_of(spec)
+    units = np.zeros(spec.groups, dtype=np.int64)
+    sums = [Sums.of(spec.groups) for _ in spec.sources]
+    for partitions in rows.together():
+        stream.proceed()
+        pairs = _pairs(rows, partitions, stream, spec, fields)
+        if pairs is None:
+            continue
+        kept = kept_pairs(spec, pairs)
+        np.add.at(units, kept.groups, 1)
+        contributions = Contributions(spec, fields, kept)
+        for source, total in zip(spec.sources, sums, strict=True):
+            total.add(kept.groups, contributions.of(source))
+    there = np.flatnonzero(units >= max(1, spec.minimum))
+    if spec.always:
+        there = np.zeros(1, dtype=np.int64)
+    return GroupTotals(
+        there,
+        tuple(
+            total.divided(there, _coarsening(spec, place), _LARGEST)
+            for place, total in enumerate(sums)
+        ),
+    )
+
+
+def _coarsening(spec: Specification, place: int) -> int:
+    lattice = spec.sources[place].measure.lattice
+    return 1 if lattice is None else lattice.coarsening
+
+
+def _pairs(
+    rows: Partitions,
+    partitions: range,
+    stream: IntegerStream,
+    spec: Specification,
+    fields: tuple[Tally, ...],
+) -> Pairs | None:
+    """Put the rows of some partitions together; None if they have none."""
+    parts: list[Pairs] = []
+    for units, groups, *columns in rows.chunks(partitions):
+        stream.proceed()
+        parts.append(pairs_of(spec, fields, units, groups.astype(np.int64), columns))
+        if len(parts) > 1 and sum(map(len, parts)) > _MERGED_AT:
+            parts = [merged(parts)]
+            if _WORK * len(parts[0]) * (len(fields) + 2) > stream.share:
+                raise _NoRoom
+    return merged(parts) if parts else None

@@ -1,0 +1,85 @@
+"""Specifications of bounding: the columns of a stream, and the bounds of units.
+
+It is made of a plan and a salt, as the SQL is that bounds the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.ir.measures import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class StepColumn:
+    """A column of the stream: a row's steps, from ``low`` to ``high``.
+
+    ``missing`` is the integer that stands for NULL, outside of these; None where 0 does, and nobody
+    counts the rows with a value.
+    """
+
+    low: int
+    high: int
+    missing: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureColumns:
+    """The columns, by index, that a measure is gathered from.
+
+    ``summed`` is added up, or with a ``midpoint`` its squared distance from that. The rows where
+    ``counted`` has a value are counted; None stands for all rows.
+    """
+
+    measure: Measure
+    summed: int | None = None
+    midpoint: int | None = None
+    counted: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """The bounds of units, over a stream of unit, number of the group, and ``columns``.
+
+    Groups are numbered from 0, below ``groups``, in the order of their keys. A unit keeps at most
+    ``kept`` of them, None for all, in the order of a hash of the unit and of the group's
+    ``hashes``: of keys that are found in rows, so that it does not depend on what other keys there
+    are; None where numbers are public. Groups that fewer than ``minimum`` units keep are left out.
+    ``always``: the only group is
+    there without any rows.
+    """
+
+    columns: tuple[StepColumn, ...]
+    sources: tuple[MeasureColumns, ...]
+    groups: int
+    kept: int | None
+    max_rows: int
+    minimum: int
+    salt: int
+    always: bool = False
+    hashes: NDArray[np.int64] | None = field(default=None, compare=False, repr=False)
+
+    def hashed(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what stands for some groups in hashes."""
+        return groups if self.hashes is None else self.hashes[groups]
+
+    @property
+    def words(self) -> NDArray[np.uint64]:
+        """Four numbers of 64 bits that follow from the salt, to key hashes with."""
+        digest = blake2b(self.salt.to_bytes(16, "little"), digest_size=32).digest()
+        return np.frombuffer(digest, dtype=np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTotals:
+    """The exact integers of the groups that are there.
+
+    ``groups`` are their numbers, ascending, and ``measures`` one array each in that order.
+    """
+
+    groups: NDArray[np.int64]
+    measures: tuple[NDArray[np.int64], ...]

@@ -1,0 +1,205 @@
+"""The SQL of rows that are bounded outside of SQL: their unit, group and steps, as integers.
+
+Rows are read, filtered and clamped as for all other statements: this is the innermost SELECT of
+them. Declared keys are positions, as ever. Others are found first and stored, numbered in the order
+of the keys, each with a salted hash of its own: so what a unit keeps does not depend on which keys
+other units have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.bounding.specification import MeasureColumns, Specification, StepColumn
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.sql import Sql, digits, join, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import BIGINT, SqlType
+from dpsql.engines.base.dialect import Dialect
+from dpsql.ir.measures import COUNTED_DISTINCT, Lattice, Measure, MeasureKind
+from dpsql.sql.rewrite.rewrite import GatheredOf, Rewriter
+from dpsql.sql.rewrite.rows import PrivateRows
+
+HASH_COLUMN: Final = f"{INTERNAL_PREFIX}hash"
+_UNITS: Final = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+)
+"""Types of units whose values are integers of 64 bits."""
+_LARGEST: Final = 2**62
+"""The size below which steps and contributions fit 64 bits, and so do their differences."""
+_INTEGER: Final = SqlType.of("INTEGER")
+_NUMBER: Final = quoted(f"{INTERNAL_PREFIX}number")
+_MOST_DECLARED: Final = 1 << 16  # groups
+
+
+class Streamed:
+    """The statements and the specification of a block whose rows are streamed."""
+
+    def __init__(self, rows: PrivateRows) -> None:
+        self.rows = rows
+        self.dialect = rows.dialect
+        self._rewriter = Rewriter(rows)
+        self._columns: dict[Sql, _Column] = {}
+        self._sources = tuple(map(self._source, self._rewriter.gathered()))
+
+    def objection(self) -> str | None:
+        """Say why these rows have to be bounded in SQL; None if they need not be."""
+        plan, block = self.rows.plan, self.rows.plan.block
+        kinds = {noisy.measure.kind for noisy in plan.measures}
+        unit = self.rows.table.column(block.unit_column)
+        if not kinds - COUNTED_DISTINCT:
+            return "only units are counted"
+        if MeasureKind.DISTINCT in kinds:
+            return "distinct values are counted"
+        if block.rows_are_units:
+            return "each row is a unit"
+        if plan.bounding is not None and plan.bounding.weighted:
+            return "units are weighted"
+        if unit is None or str(unit.type) not in _UNITS:
+            return "units are no integers of 64 bits"
+        if self.rows.known and block.domain_size > _MOST_DECLARED:
+            return "there are too many declared groups"
+        if any(self._size(source) >= _LARGEST for source in self._sources):
+            return "sums do not fit 64 bits"
+        return None
+
+    def groups(self) -> Sql:
+        """Write the keys that rows have, numbered from 1 in their order, with hashes of them."""
+        keys = join(", ", self.rows.keys)
+        hashed = self.dialect.salted_bits(self.rows.salt, self.rows.keys)
+        found = sql("SELECT {} FROM {} GROUP BY {}", keys, self._derived(self.rows.select()), keys)
+        return sql(
+            "SELECT row_number() OVER (ORDER BY {}) AS {}, {}, {} AS {} FROM {}",
+            join(", ", self.rows.ascending(self.rows.keys)),
+            self.rows.row_id,
+            keys,
+            hashed,
+            quoted(HASH_COLUMN),
+            self._derived(found),
+        )
+
+    def specification(self, groups: int, hashes: NDArray[np.int64] | None = None) -> Specification:
+        """Write down the bounds, for so many groups; ``hashes`` are those of :meth:`groups`."""
+        plan = self.rows.plan
+        capped = plan.bounding is not None and self.rows.capped_at_all
+        return Specification(
+            columns=tuple(each.steps for each in self._columns.values()),
+            sources=self._sources,
+            groups=groups,
+            kept=plan.bounding.kept if capped and plan.bounding is not None else None,
+            max_rows=plan.block.parameters.rows_limit,
+            minimum=1 if self.rows.known else plan.block.parameters.min_units_per_group,
+            salt=self.rows.salt,
+            always=not self.rows.keys,
+            hashes=hashes,
+        )
+
+    def stream(self, groups: Sql | None) -> Sql:
+        """Write the rows: unit, number of the group from 0, and the columns of the specification.
+
+        ``groups`` names the table of :meth:`groups`; None where keys are declared.
+        """
+        unit = self.dialect.try_cast(sql("here.{}", self.rows.unit), BIGINT, BIGINT)
+        unit = sql("{} AS {}", unit, self.rows.unit)
+        number = self._position() if groups is None else sql("there.{} - 1", self.rows.row_id)
+        number = sql("{} AS {}", self.dialect.try_cast(number, _INTEGER, BIGINT), _NUMBER)
+        columns = [each.written(self.dialect, name) for name, each in self._columns.items()]
+        written = join(", ", [unit, number, *columns])
+        rows = sql("{} AS here", self._derived(self._rewriter.rows_in_steps()))
+        if groups is None:
+            return sql("SELECT {} FROM {}", written, rows)
+        same = join(
+            " AND ",
+            (
+                self.dialect.same(sql("here.{}", key), sql("there.{}", key))
+                for key in self.rows.keys
+            ),
+        )
+        return sql("SELECT {} FROM {} JOIN {} AS there ON {}", written, rows, groups, same)
+
+    def _derived(self, rows: Sql) -> Sql:
+        return self.dialect.derived(rows)
+
+    def _position(self) -> Sql:
+        """Write the place of declared keys among all that there can be, the last key's fastest."""
+        found = sql("0")
+        for key, name in zip(self.rows.plan.block.keys, self.rows.keys, strict=True):
+            size = self.dialect.integer(len(key.domain or ()))
+            found = sql("({}) * {} + here.{} - 1", found, size, name)
+        return found
+
+    def _source(self, gathered: GatheredOf) -> MeasureColumns:
+        """Return the columns that a measure is gathered from, and have them streamed."""
+        lattice, summed, midpoint = gathered.measure.of_rows, None, None
+        if gathered.summed is not None:
+            assert lattice is not None
+            root = lattice.root if gathered.squared else None
+            midpoint = None if root is None else root.midpoint
+            summed = self._streamed(gathered.summed, root or lattice)
+        counted = None
+        if gathered.counted is not None and _counts(gathered.measure):
+            counted = self._streamed(gathered.counted, None)
+        return MeasureColumns(gathered.measure, summed, midpoint, counted)
+
+    def _streamed(self, name: Sql, lattice: Lattice | None) -> int:
+        """Have a column streamed, for its sum with a ``lattice``, else for its rows with a value.
+
+        Returns its place.
+        """
+        known = self._columns.get(name, _Column())
+        known = (
+            replace(known, counted=True)
+            if lattice is None
+            else replace(known, low=lattice.low, high=lattice.high, summed=True)
+        )
+        self._columns[name] = known
+        return list(self._columns).index(name)
+
+    def _size(self, source: MeasureColumns) -> int:
+        """Bound two steps, and what a unit contributes to a group."""
+        measure, rows = source.measure, self.rows.plan.block.parameters.rows_limit
+        if measure.of_rows is None:
+            return measure.reach(rows)
+        step = max(abs(measure.of_rows.low), abs(measure.of_rows.high))
+        return max(2 * step, measure.reach(rows))
+
+
+def _counts(measure: Measure) -> bool:
+    """Tell whether a measure depends on how many values there are: a sum within bounds does not."""
+    bounds = measure.per_group
+    zero = bounds is None or bounds[0] <= 0 <= bounds[1]
+    return measure.kind is not MeasureKind.SUM or not zero
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A streamed column: its uses, and the bounds of its steps."""
+
+    low: int = 0
+    high: int = 1
+    summed: bool = False
+    counted: bool = False
+
+    @property
+    def steps(self) -> StepColumn:
+        """The column as the specification has it."""
+        if not self.summed:
+            return StepColumn(0, 1, 0)
+        return StepColumn(self.low, self.high, self.low - 1 if self.counted else None)
+
+    def written(self, dialect: Dialect, name: Sql) -> Sql:
+        """Write its values: steps and an integer for NULL, or 1 for a value and 0 for none."""
+        ours = sql("here.{}", name)
+        if not self.summed:
+            found = sql("CASE WHEN {} IS NULL THEN 0 ELSE 1 END", ours)
+            return sql("{} AS {}", dialect.try_cast(found, _INTEGER, BIGINT), name)
+        steps = self.steps
+        narrow = steps.low - 1 > -(2**31) and steps.high < 2**31
+        type_ = _INTEGER if narrow else BIGINT
+        missing = digits(0 if steps.missing is None else steps.missing)
+        found = sql("coalesce({}, {})", ours, missing)
+        return sql("{} AS {}", dialect.try_cast(found, type_, BIGINT), name)
