@@ -7,6 +7,7 @@ Run with ``make bench`` or ``python benchmarks/speed.py [--rows N]``. Generates 
 * unrestricted top-k, against the plain top-k;
 * counts and sums by item and by 20 declared keys, weighted units, a cast that fails on 22% of rows:
   the generated SQL that bounds contributions, against the plain query, in the engine's CPU seconds;
+* the same of them that NumPy bounds, as whole questions, against the plain query and against SQL;
 * some of these against SQL by hand that bounds the same in floating point, with sums that depend on
   the order of rows: what an engine takes to group by unit in any case;
 * questions with the look at what bounding leaves out that they take by default, asked for the first
@@ -27,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -39,6 +40,7 @@ import numpy as np
 import dpsql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql import sql as template
+from dpsql.policy.limits import BoundingLimit, Limits
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.sampling.noise import DiscreteGaussian, OSEntropy
@@ -250,6 +252,33 @@ def bounded_queries(
     return [of(name) for name in BOUNDED]
 
 
+def makers(
+    con: dpsql.Connection, in_sql: dpsql.Connection, plain: duckdb.DuckDBPyConnection, runs: int
+) -> list[Ratio]:
+    """Set whole questions that NumPy bounds beside the plain queries, and beside SQL's maker."""
+
+    def ask(asked: str, parameters: dict[str, Any], by: dpsql.Connection) -> object:
+        return by.sql(asked, max_rows_contributed=5, fresh=True, **parameters)
+
+    found = []
+    for name, (asked, parameters, exact, aim) in BOUNDED.items():
+        maker = con.explain(asked, max_rows_contributed=5, **parameters).blocks[0].maker
+        if not maker.startswith("NumPy"):
+            continue
+        for what, other in (
+            ("plain query", partial(plain.execute, exact or asked)),
+            ("bounded in SQL", partial(ask, asked, parameters, in_sql)),
+        ):
+            by_numpy = partial(ask, asked, parameters, con)
+            limit = aim if what == "plain query" else 1.0
+            found.append(
+                compare(
+                    f"{name}: bounded in NumPy / {what}", limit, runs, other, by_numpy, cpu_seconds
+                )
+            )
+    return found
+
+
 _VISITED = "visits GROUP BY user_id, category"
 _FIRST = "dense_rank() OVER (PARTITION BY user_id ORDER BY hash(user_id, category), category)"
 _SUM = "least(greatest(sum(least(greatest(amount, 0), 100)), 0), 500)"
@@ -442,6 +471,9 @@ def main() -> None:
             ratios = big_queries(con, plain, options.runs)
             ratios += bounded_queries(con, plain, options.runs)
             ratios += floors(con, plain, options.runs) + looks(con, options.runs)
+            in_sql = replace(POLICY, limits=Limits(bounding=BoundingLimit.SQL))
+            with dpsql.connect(database, in_sql, ledger, "bench") as other:
+                ratios += makers(con, other, plain, options.runs)
             overheads = small_overheads(con, plain) | join_overheads(con, plain)
         plain.close()
         examination = examination_ms(database)

@@ -42,6 +42,7 @@ SAYS = {
     "kinds": "kinds of release",
     "sql": "bound, rewrite",
     "accuracy": "intervals, wording",
+    "bounding": "units bounded in NumPy",
     "ir": "queries, measures, plans",
     "policy": "what the owner declares",
     "ledger": "the durable budget",
