@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions, Sums
-from dpsql.bounding.pairs import Pairs, Tally, kept_pairs, merged, pairs_of, tallies_of
+from dpsql.bounding.pairs import Pairs, Tally, kept_pairs, merged, pairs_of_rows, tallies_of
 from dpsql.bounding.partitions import Partitions
 from dpsql.bounding.specification import GroupTotals, Specification
 from dpsql.engines.base.engine import IntegerStream
@@ -96,7 +96,7 @@ def _pairs(
     parts: list[Pairs] = []
     for units, groups, *columns in rows.chunks(partitions):
         stream.proceed()
-        parts.append(pairs_of(spec, fields, units, groups.astype(np.int64), columns))
+        parts.append(pairs_of_rows(spec, fields, units, groups.astype(np.int64), columns))
         if len(parts) > 1 and sum(map(len, parts)) > _MERGED_AT:
             parts = [merged(parts)]
             if _WORK * len(parts[0]) * (len(fields) + 2) > stream.share:

@@ -97,7 +97,7 @@ def step_size(spec: Specification, column: int, midpoint: int | None) -> int:
     return max(abs(low - midpoint), abs(high - midpoint)) ** 2
 
 
-def pairs_of(
+def pairs_of_rows(
     spec: Specification,
     fields: Sequence[Tally],
     units: UnitNumbers,

@@ -165,7 +165,7 @@ def test_errors_while_rows_are_put_together_are_failures(
 
     with opened() as con:
         with monkeypatch.context() as patch:
-            patch.setattr(maker, "pairs_of", fail)
+            patch.setattr(maker, "pairs_of_rows", fail)
             assert failed(con).code == code
         assert suspended(con)
 
