@@ -537,7 +537,7 @@ def test_there_is_one_way_to_rows() -> None:
         if isinstance(method, ast.FunctionDef)
     }
     assert {name for name, found in sent.items() if found} == {
-        *("_executed", "_materialized", "_store", "_drop")
+        *("_executed", "_materialized", "_stream", "_store", "_drop")
     }
 
 
