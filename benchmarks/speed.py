@@ -471,9 +471,9 @@ def main() -> None:
             ratios = big_queries(con, plain, options.runs)
             ratios += bounded_queries(con, plain, options.runs)
             ratios += floors(con, plain, options.runs) + looks(con, options.runs)
-            in_sql = replace(POLICY, limits=Limits(bounding=BoundingLimit.SQL))
-            with dpsql.connect(database, in_sql, ledger, "bench") as other:
-                ratios += makers(con, other, plain, options.runs)
+            in_numpy = replace(POLICY, limits=Limits(bounding=BoundingLimit.ANY))
+            with dpsql.connect(database, in_numpy, ledger, "bench") as other:
+                ratios += makers(other, con, plain, options.runs)
             overheads = small_overheads(con, plain) | join_overheads(con, plain)
         plain.close()
         examination = examination_ms(database)

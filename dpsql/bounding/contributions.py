@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.bounding.pairs import Int64s, Pairs, Tally, step_size, sum_tallies
+from dpsql.bounding.pairs import Int64s, Pairs, PairTally, step_size, sum_tallies
 from dpsql.bounding.specification import MeasureColumns, Specification
 from dpsql.ir.measures import MeasureKind
 
@@ -23,7 +23,7 @@ _Any = NDArray[Any]
 class Contributions:
     """The contributions of pairs, by measure."""
 
-    def __init__(self, spec: Specification, fields: tuple[Tally, ...], pairs: Pairs) -> None:
+    def __init__(self, spec: Specification, fields: tuple[PairTally, ...], pairs: Pairs) -> None:
         self._spec = spec
         self._numbers = dict(zip(fields, pairs.numbers, strict=True))
 
@@ -59,8 +59,9 @@ class Contributions:
         if measure.kind is MeasureKind.CENTERED_AVERAGES:
             average = _clamped(_quotient(total, np.maximum(number, 1)), lattice.low, lattice.high)
             return np.where(number > 0, average - lattice.midpoint, 0)
-        # Of few rows, whose sum fits 64 bits, further ends change nothing.
-        ends = max(-_EXACT, min(0, most * lattice.low)), min(_EXACT, max(0, most * lattice.high))
+        ends = min(0, most * lattice.low), max(0, most * lattice.high)
+        if total.dtype != object:  # further ends change nothing of a sum that fits 64 bits
+            ends = max(-_EXACT, ends[0]), min(_EXACT, ends[1])
         within = _clamped(total, *ends) - np.minimum(number, most) * lattice.midpoint
         whole = total - number * lattice.midpoint
         divisor = np.maximum(number, 1)
@@ -71,8 +72,8 @@ class Contributions:
 
     def _counted(self, source: MeasureColumns) -> Int64s:
         """Count the rows of pairs, or those with a value."""
-        counted = self._numbers.get(Tally(source.counted))
-        return self._numbers[Tally()] if counted is None else counted
+        counted = self._numbers.get(PairTally(source.counted))
+        return self._numbers[PairTally()] if counted is None else counted
 
     def _total(self, source: MeasureColumns, rows: NDArray[np.intp], *, wide: bool) -> _Any:
         fields = sum_tallies(self._spec, source.summed, source.midpoint)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions, Sums
-from dpsql.bounding.pairs import Pairs, Tally, kept_pairs, merged, pairs_of_rows, tallies_of
+from dpsql.bounding.pairs import Pairs, PairTally, kept_pairs, merged, pairs_of_rows, tallies_of
 from dpsql.bounding.partitions import Partitions
 from dpsql.bounding.specification import GroupTotals, Specification
 from dpsql.engines.base.engine import IntegerStream
@@ -25,28 +25,22 @@ _WORK: Final = 48  # bytes of work for each number of a pair
 _TOTALS: Final = 16  # bytes of each total
 
 
-class _NoRoom(Exception):
-    """The share of memory does not do."""
-
-
-def bounded(stream: IntegerStream, spec: Specification) -> GroupTotals | None:
+def bounded(stream: IntegerStream, spec: Specification) -> GroupTotals:
     """Compute the exact integers of groups, from what units contribute within their bounds.
 
     Sensitivity: as of ``Rewriter.groups``. Checked by ``tests/bounding/test_maker.py``.
-    None where the totals of groups, or the pairs of one partition, do not fit the share of memory.
+    Raises ``MemoryError`` where the totals of groups, or the pairs of one partition, do not fit the
+    share of memory: another maker in its place would keep other groups of all units.
     """
     if _TOTALS * spec.groups * (len(spec.sources) + 1) > stream.share:
-        return None
+        raise MemoryError
     rows = Partitions(spec.words[0], lambda: stream.share // 2, stream.file)
     with closing(rows):
         for units, groups, *columns in stream:
             stream.proceed()
             _check_numbers(groups, spec.groups)
             rows.add(units, [groups, *columns])
-        try:
-            return _totals(rows, stream, spec)
-        except _NoRoom:
-            return None
+        return _totals(rows, stream, spec)
 
 
 def _check_numbers(groups: NDArray[Any], number: int) -> None:
@@ -90,7 +84,7 @@ def _pairs(
     partitions: range,
     stream: IntegerStream,
     spec: Specification,
-    fields: tuple[Tally, ...],
+    fields: tuple[PairTally, ...],
 ) -> Pairs | None:
     """Put the rows of some partitions together; None if they have none."""
     parts: list[Pairs] = []
@@ -100,5 +94,5 @@ def _pairs(
         if len(parts) > 1 and sum(map(len, parts)) > _MERGED_AT:
             parts = [merged(parts)]
             if _WORK * len(parts[0]) * (len(fields) + 2) > stream.share:
-                raise _NoRoom
+                raise MemoryError
     return merged(parts) if parts else None

@@ -30,7 +30,7 @@ _HASH_BITS: Final = 22
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class PairTally:
     """What is added up over the rows of a pair, each row's part of it below 2**32 in size.
 
     ``column`` is that of the stream, None for rows. Of a column it is how many rows have a value,
@@ -69,24 +69,26 @@ class Pairs:
         return Pairs(self.units[places], self.groups[places], numbers)
 
 
-def tallies_of(spec: Specification) -> tuple[Tally, ...]:
+def tallies_of(spec: Specification) -> tuple[PairTally, ...]:
     """List what is to be added up, rows first."""
-    found: dict[Tally, None] = {Tally(): None}
+    found: dict[PairTally, None] = {PairTally(): None}
     for source in spec.sources:
         if source.counted is not None and spec.columns[source.counted].missing is not None:
-            found[Tally(source.counted)] = None
+            found[PairTally(source.counted)] = None
         for field in sum_tallies(spec, source.summed, source.midpoint):
             found[field] = None
     return tuple(found)
 
 
-def sum_tallies(spec: Specification, column: int | None, midpoint: int | None) -> tuple[Tally, ...]:
+def sum_tallies(
+    spec: Specification, column: int | None, midpoint: int | None
+) -> tuple[PairTally, ...]:
     """Return the fields that have a column's sum: one, or its high and its low bits."""
     if column is None:
         return ()
     if step_size(spec, column, midpoint) < 1 << _LOW_BITS:
-        return (Tally(column, summed=True, midpoint=midpoint),)
-    return tuple(Tally(column, summed=True, midpoint=midpoint, part=part) for part in (1, 0))
+        return (PairTally(column, summed=True, midpoint=midpoint),)
+    return tuple(PairTally(column, summed=True, midpoint=midpoint, part=part) for part in (1, 0))
 
 
 def step_size(spec: Specification, column: int, midpoint: int | None) -> int:
@@ -99,7 +101,7 @@ def step_size(spec: Specification, column: int, midpoint: int | None) -> int:
 
 def pairs_of_rows(
     spec: Specification,
-    fields: Sequence[Tally],
+    fields: Sequence[PairTally],
     units: UnitNumbers,
     groups: Int64s,
     columns: Sequence[Int64s],
@@ -177,7 +179,7 @@ class _Parts:
         self._columns = columns
         self._known: dict[tuple[int, int | None], Int64s] = {}
 
-    def of(self, field: Tally) -> Int64s | None:
+    def of(self, field: PairTally) -> Int64s | None:
         """Return what rows add to a field; None where each adds 1."""
         if field.column is None:
             return None

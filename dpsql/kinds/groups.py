@@ -138,10 +138,9 @@ class GroupsKind(ReleaseKind):
             return
         if reading.block.bounded_by.maker is Maker.NUMPY:
             with rows.scratch() as scratch:
-                found = streamed_groups(reading, scratch)
-                if found is not None:
-                    yield found
-                    return
+                exact = streamed_rows(reading, scratch)
+                yield ExactGroups(exact, None if self.plan.declared else keys_in(scratch, reading))
+            return
         statement = self.statement(reading.salt, reading.dialect)
         if self.read_at_once:
             yield ExactGroups(_exact_rows(reading, rows, statement))
@@ -334,17 +333,6 @@ def groups_stored(reading: BlockReading, scratch: Scratch) -> ExactGroups:
     measures = _measure_columns(reading.plan)
     exact = scratch.exact(stored_groups(measures), (), measures)
     return ExactGroups(exact, keys_in(scratch, reading))
-
-
-def streamed_groups(reading: BlockReading, scratch: Scratch) -> ExactGroups | None:
-    """Read groups whose units are bounded in NumPy; the keys of found groups stay stored.
-
-    None where that takes more memory than there is for it.
-    """
-    exact = streamed_rows(reading, scratch)
-    if exact is None:
-        return None
-    return ExactGroups(exact, None if reading.plan.declared else keys_in(scratch, reading))
 
 
 def _exact_rows(reading: BlockReading, rows: PrivateReader | Scratch, statement: Sql) -> ExactRows:

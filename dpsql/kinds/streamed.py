@@ -33,14 +33,13 @@ def bounded_by(rows: PrivateRows, bounding: BoundingLimit) -> BoundedBy:
         return BoundedBy(why=objection)
     if not rows.dialect.streams_rows():
         return BoundedBy(why="the engine does not stream rows, or pyarrow is not installed")
-    return BoundedBy(Maker.NUMPY, "in about half the time of SQL")
+    return BoundedBy(Maker.NUMPY, "limits.bounding of the policy allows it")
 
 
-def streamed_rows(reading: BlockReading, scratch: Scratch) -> ExactRows | None:
+def streamed_rows(reading: BlockReading, scratch: Scratch) -> ExactRows:
     """Read the exact rows of a block; keys that are found stay stored, as GROUPS.
 
-    Then row ids are those of that table, and not all of them are there. None where memory does not
-    do for it, as it may for SQL, which spills more.
+    Then row ids are those of that table, and not all of them are there.
     """
     plan = reading.plan
     streamed = Streamed(PrivateRows(plan, reading.salt, reading.dialect))
@@ -52,12 +51,10 @@ def streamed_rows(reading: BlockReading, scratch: Scratch) -> ExactRows | None:
         found = sql("SELECT {}, {} FROM {}", name(ROW_ID), name(HASH_COLUMN), groups)
         bounding = streamed.specification(number, _by_row_id(*scratch.integers(found)))
 
-    def work(stream: IntegerStream) -> GroupTotals | None:
+    def work(stream: IntegerStream) -> GroupTotals:
         return bounded(stream, bounding)
 
     totals = scratch.streamed(streamed.stream(groups), work)
-    if totals is None:
-        return None
     columns = [plan.block.measure_column(place) for place in range(len(plan.measures))]
     measures = dict(zip(columns, totals.measures, strict=True))
     if plan.declared:

@@ -24,8 +24,6 @@ from dpsql.engines.base.engine import Engine, PrivateSource, Reads
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.plan import (
     BlockPlan,
-    BoundedBy,
-    Maker,
     OpenBounds,
     PreparedBlock,
     PreparedEstimate,
@@ -122,8 +120,7 @@ class RehearsedWays:
             taken = frozenset(estimate.fingerprint for estimate in beside)
             left -= taken
             if (place, taken) not in self._planned:
-                for way in _makers(block):
-                    self._engine.rehearse(partial(_read, way, self._dialect, estimates=beside))
+                self._engine.rehearse(partial(_read, block, self._dialect, estimates=beside))
                 self._planned.add((place, taken))
         for choice in (each for block in self._blocks for each in block.open_bounds):
             if choice.fingerprint not in self._planned_alone:
@@ -133,13 +130,6 @@ class RehearsedWays:
             if estimate.fingerprint in left - self._planned_alone:
                 rehearse_estimate(self._engine, estimate)
                 self._planned_alone.add(estimate.fingerprint)
-
-
-def _makers(block: PreparedBlock) -> tuple[PreparedBlock, ...]:
-    """List a block as it may be read: in SQL, too, where memory does not do for its maker."""
-    if block.bounded_by.maker is Maker.SQL:
-        return (block,)
-    return block, replace(block, bounded_by=BoundedBy())
 
 
 def rehearse_estimate(engine: Engine, estimate: PreparedEstimate) -> None:

@@ -241,8 +241,8 @@ class LimitsSection(Section):
 
     bounding: BoundingLimit = Field(
         default=Limits().bounding,
-        description="What bounds the contributions of units. `any`: NumPy in the process of dpsql "
-        "where that is faster, for rows that DuckDB streams to it. `sql`: generated SQL alone.",
+        description="What bounds the contributions of units. `sql`: generated SQL. `any`: NumPy in "
+        "the process of dpsql where it can, for rows that DuckDB streams to it.",
         json_schema_extra={"enum": [str(choice) for choice in BoundingLimit]},
     )
 

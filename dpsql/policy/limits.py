@@ -27,7 +27,7 @@ class ResourceFailures(StrEnum):
 
 
 class BoundingLimit(StrEnum):
-    """What may bound the contributions of units: whatever is fastest, or generated SQL alone."""
+    """The makers that may bound the contributions of units: generated SQL alone, or NumPy, too."""
 
     ANY = "any"
     SQL = "sql"
@@ -47,7 +47,7 @@ class Limits:
     memory: str | None = None
     private_relations: int = 8
     resource_failures: ResourceFailures = ResourceFailures.SUSPEND
-    bounding: BoundingLimit = BoundingLimit.ANY
+    bounding: BoundingLimit = BoundingLimit.SQL
 
     def __post_init__(self) -> None:
         for setting in fields(self):

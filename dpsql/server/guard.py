@@ -258,6 +258,12 @@ class Guard:
             self._note_refusal(attempt, error.code)
             raise
 
+    def require_current(self, knock: TokenKnock) -> None:
+        """Refuse a token that was good when it came, and is not any more."""
+        if knock.login is None:
+            raise login_failed()
+        self._require_current(knock.attempt, knock.login)
+
     def _require_current(self, attempt: LoginAttempt, login: Login) -> None:
         """Refuse who was let in and may not come in any more: a body or a turn can take long."""
         try:

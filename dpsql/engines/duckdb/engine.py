@@ -35,7 +35,6 @@ from dpsql.core.data_files import (
     last_written,
     only_file,
 )
-from dpsql.core.extras import installed
 from dpsql.core.plain import type_name
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, table_sql
 from dpsql.core.schema import Column, Remark, Schema, Table, fold
@@ -82,7 +81,6 @@ from dpsql.engines.duckdb.reading import LastReading
 from dpsql.engines.duckdb.spill import Spill
 from dpsql.engines.duckdb.streaming import (
     PART,
-    STREAMED_BY,
     DuckDBStream,
     Halt,
     Streaming,
@@ -559,7 +557,7 @@ class DuckDBEngine:
         allow(self._connection, [file for each in made_of for file in each.files])
         if memory is not None:
             self._limit_memory(memory)
-        self._stream_memory = self._share_memory(limited=memory is not None)
+        self._stream_memory = StreamMemory(memory_taken(self._connection) // PART)
         forget(self._connection, (each for each in self._all().values() if each.query))
         lock_down(self._connection)
         self._locked = True
@@ -602,16 +600,6 @@ class DuckDBEngine:
                 code="memory_too_small",
                 hint="Raise limits.memory in the policies file, or keep the data in a file.",
             ) from None
-
-    def _share_memory(self, *, limited: bool) -> StreamMemory:
-        """Set a part of the memory aside for work on streams; of a limit, which is for both."""
-        whole = memory_taken(self._connection)
-        part = whole // PART
-        if limited and installed(STREAMED_BY):
-            rest = literal(f"{whole - part} bytes")
-            with contextlib.suppress(duckdb.Error):  # the database alone takes nearly all of it
-                execute(self._connection, sql("SET GLOBAL memory_limit = {}", rest))
-        return StreamMemory(part)
 
     def _prove(self, opened: OpenDuckDB, table: Table) -> None:
         """Read a view, now that nothing else can be reached. Raises ``InterfaceError``."""

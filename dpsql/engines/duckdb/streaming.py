@@ -24,8 +24,11 @@ from dpsql.engines.embedded.running import execute
 
 STREAMED_BY: Final = "pyarrow"
 PART: Final = 8
-"""Of the memory that an engine may take, work on streams has one part in so many."""
-_UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+"""Beside an engine, work on its streams may take one part in so many of the engine's memory."""
+_UNITS: Final = {
+    unit: 1 << 10 * power
+    for power, unit in enumerate(("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))
+}
 _LEAST: Final = 16_000_000  # bytes
 _INTERRUPTED: Final = "INTERRUPT Error:"
 _NO_MEMORY: Final = "Out of Memory Error:"

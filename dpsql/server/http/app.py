@@ -282,6 +282,7 @@ class HttpApp:
         numbers = query_numbers(call.request.query_params.multi_items(), one.numbers)
         address = "" if client is None else client.host
         act = Act(one.name, login, address, call.given, numbers)
+        await self._workers.shortly(lambda: self._guard.require_current(call.knock))
         try:
             return _reply(await self._workers.aside(lambda: done(self._desk, act)))
         except PolicyError as error:
