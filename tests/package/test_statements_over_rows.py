@@ -84,7 +84,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
             "engines/duckdb/engine.py:DuckDBEngine._cut",
             "engines/duckdb/engine.py:OpenDuckDB.reads",
         ),
-        *(f"engines/duckdb/engine.py:DuckDBEngine.{n}" for n in ("_limit_memory", "_share_memory")),
+        "engines/duckdb/engine.py:DuckDBEngine._limit_memory",
         "engines/duckdb/streaming.py:memory_taken",
         *(
             "engines/duckdb/engine.py:OpenDuckDB._cursor",
