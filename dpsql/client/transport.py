@@ -92,6 +92,12 @@ class RemoteServer:
                     code="bad_certificate",
                     hint="Give a file of PEM with the certificates to trust.",
                 )
+        elif certificate is not None:
+            raise InterfaceError(
+                "without encryption there is no certificate to check",
+                code="bad_certificate",
+                hint="Write https://, or leave the file of certificates out.",
+            )
         elif not _is_here(found.hostname):
             raise InterfaceError(
                 "without encryption a token is sent to no other machine",

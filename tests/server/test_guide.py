@@ -35,7 +35,7 @@ def test_the_commands_of_the_guide_do_what_it_says(tmp_path: Path) -> None:
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

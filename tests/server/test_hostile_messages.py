@@ -122,7 +122,7 @@ def until_ready(con: socket.socket) -> bool:
     while True:
         try:
             more = con.recv(1 << 16)
-        except (ConnectionError, TimeoutError):
+        except ConnectionError:
             return False
         if not more:
             return False
