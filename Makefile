@@ -9,6 +9,9 @@ READY_TOOLS := $(VENV)/.ready-tools
 
 comma := ,
 
+# Tests start hundreds of processes: modules are compiled once, whatever a machine's own setting.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Versions of DuckDB with a table of verdicts, beside the one that everything else runs on. Each lies in
 # a directory of its own, which hides that one.
 DUCKDBS := $(filter-out 2.0.0,$(patsubst %.json,%,$(subst \

@@ -29,6 +29,8 @@ FEW = 1
 # Which of the slow cases of tests with many are run: "1/2" is each second one. All, if not set.
 MANY = 4
 CASES = os.environ.get("DPSQL_CASES", "0/1")
+# Which of the slow tests with few cases are run, in the same way.
+SLOW = os.environ.get("DPSQL_SLOW", "0/1")
 
 # Collecting thousands of tests makes no garbage: looking for it takes as long as the collecting.
 gc.disable()
@@ -42,13 +44,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     The few lie evenly among all; ``@pytest.mark.few(n)`` says how many there are, if not FEW. Of
     the slow cases of a test with many, those that ``DPSQL_CASES`` says are kept, beginning at
-    another one in each test: of some with fewer than its parts there are none.
+    another one in each test: of some with fewer than its parts there are none. Of slow tests with
+    few cases, those that ``DPSQL_SLOW`` says are kept, with all cases.
     """
     cases: dict[tuple[object, str], list[pytest.Item]] = {}
     for item in items:
         if isinstance(item, pytest.Function):
             cases.setdefault((item.parent, item.originalname), []).append(item)
     place, parts = map(int, CASES.split("/"))
+    turn, turns = map(int, SLOW.split("/"))
     left: set[pytest.Item] = set()
     for (_, name), group in cases.items():
         quick = [item for item in group if not item.get_closest_marker("slow")]
@@ -58,10 +62,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for i, item in enumerate(quick):
             if len(quick) > few and i not in kept:
                 item.add_marker(pytest.mark.slow)
+        slow = [item for item in group if item.get_closest_marker("slow")]
+        number = crc32(name.encode())
         if len(group) >= MANY:
-            slow = [item for item in group if item.get_closest_marker("slow")]
-            first = place + crc32(name.encode())
-            left.update(item for i, item in enumerate(slow) if (i - first) % parts)
+            left.update(item for i, item in enumerate(slow) if (i - place - number) % parts)
+        elif (number - turn) % turns:
+            left.update(slow)
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]
 

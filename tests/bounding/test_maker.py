@@ -69,6 +69,7 @@ def small_steps() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @examples_of(150)
 @given(questions(), rows_of_units)
 def test_without_a_cap_it_computes_what_sql_does(question: Question, rows: list[Row]) -> None:
@@ -80,6 +81,7 @@ def test_without_a_cap_it_computes_what_sql_does(question: Question, rows: list[
     assert by_numpy(plan) == by_sql(plan)
 
 
+@pytest.mark.slow
 @examples_of(60)
 @given(questions(), rows_of_units, st.integers(0, 2**32))
 def test_order_batches_partitions_and_spilling_change_nothing(

@@ -288,6 +288,7 @@ def test_what_others_left_of_a_total_decides_on_refusals_and_is_not_told(
         connection.sql(NEW, epsilon=WITHIN)
 
 
+@pytest.mark.slow
 def test_under_a_total_the_promise_is_one_about_all_analysts_together(
     worlds: Callable[..., tuple[World, ...]],
 ) -> None:

@@ -222,6 +222,7 @@ def test_pictures_are_small_and_read_on_light_and_dark_pages(name: str) -> None:
     assert "<text" in content  # words are words, to be searched and read aloud
 
 
+@pytest.mark.slow
 def test_tables_are_what_the_package_computes_today() -> None:
     tables = generator("tables")
     named: list[str] = []

@@ -42,6 +42,7 @@ def sources() -> tuple[str, ...]:
     return tuple(path.read_text(encoding="utf-8") for path in modules if path.name != "codes.py")
 
 
+@pytest.mark.slow
 def test_the_page_is_what_dpsql_says() -> None:
     """If this fails, run ``python tools/docs/errors.py``."""
     page = SCRIPT.page()

@@ -165,6 +165,7 @@ def subclasses(base: type[Any]) -> list[type[Any]]:
     return found[1:]
 
 
+@pytest.mark.slow
 def test_what_was_read_is_made_where_it_is_read() -> None:
     made: set[str] = set()
     for path in PACKAGE.rglob("*.py"):

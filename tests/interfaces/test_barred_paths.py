@@ -49,6 +49,7 @@ for tried in (
 AS_ANYBODY = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
 
 
+@pytest.mark.slow
 def test_what_may_not_be_entered_is_no_fault_and_is_not_said_to_be_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

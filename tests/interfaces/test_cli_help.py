@@ -134,6 +134,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_do_what_they_say(

@@ -365,6 +365,7 @@ def test_a_drafted_policy_answers_queries(shop: Path) -> None:
     assert json.loads(done.stdout)["columns"] == ["n", "turnover"]
 
 
+@pytest.mark.slow
 def test_tables_of_all_schemas_are_drafted_and_checked(shop: Path) -> None:
     with duckdb.connect("several.duckdb") as writer:
         writer.execute('CREATE SCHEMA mart; CREATE SCHEMA "a b"')

@@ -140,6 +140,7 @@ def _number(value: object) -> object:
 # -- formats ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("format_", FORMATS)
 def test_every_format_holds_the_same_values_and_intervals(

@@ -255,6 +255,7 @@ HELLO = (
 )
 
 
+@pytest.mark.slow
 def test_standard_output_carries_the_protocol_alone_and_a_client_may_vanish(place: Path) -> None:
     call = (
         '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"ask","arguments":'

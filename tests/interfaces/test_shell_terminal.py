@@ -435,6 +435,7 @@ def test_completion_while_typing_can_be_set_in_the_environment(opening: Opening)
     assert one.see("pati").count("patient_id") >= 1
 
 
+@pytest.mark.slow
 def test_words_of_other_shells_are_understood(terminal: Terminal) -> None:
     assert re.search(r"^visits +private", terminal.run(".tables"), re.MULTILINE)
     assert re.search(r"^dataset +clinic$", terminal.run("\\l"), re.MULTILINE)

@@ -315,6 +315,7 @@ def test_a_disk_that_cannot_sync_refuses_charges_and_loses_none(
     check_after_starving(path, lines, {"ledger_io_error"})
 
 
+@pytest.mark.slow
 def test_a_full_disk_refuses_charges_and_loses_none(workers: Workers, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()

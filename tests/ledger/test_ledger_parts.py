@@ -274,6 +274,7 @@ with Ledger.open(place) as ledger:
 """
 
 
+@pytest.mark.slow
 def test_a_step_killed_at_any_part_is_used_and_nothing_of_it_is_read(tmp_path: Path) -> None:
     """Three parts and the event, each killed before and after it is on disk."""
     place = tmp_path / "budget.ledger"

@@ -85,6 +85,7 @@ assert os.waitpid(child, 0)[1] == 0
         assert ledger.spent("sales") == sum_of_events(ledger, "sales") == RHO.spent(6, 7, 7, 6)
 
 
+@pytest.mark.slow
 def test_forks_in_the_middle_of_other_threads_charges_lose_nothing(path: Path) -> None:
     finish(
         start(

@@ -183,6 +183,7 @@ def holding_catalogs(module: str, source: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_but_opening_init_and_check_holds_a_catalog() -> None:
     free = {m for m in modules() if m.startswith("dpsql.engines.")} | CATALOG_HOLDERS | IN_PUBLIC
     found = {

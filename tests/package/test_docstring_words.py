@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from dpsql.core.wordlists import words
 
 PACKAGE = Path(__file__).parents[2] / "dpsql"
@@ -63,6 +65,7 @@ def wrong_words(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_docstring_says_what_a_function_does_or_what_a_property_is() -> None:
     assert wrong_words(PACKAGE) == []
 
@@ -127,6 +130,7 @@ RIDDLES = 3
 """How many such sentences are left: the bound may fall, and never rise."""
 
 
+@pytest.mark.slow
 def test_a_first_sentence_is_no_riddle() -> None:
     found = riddles(PACKAGE)
     assert len(found) <= RIDDLES, "name nouns instead of pronouns:\n" + "\n".join(found)

@@ -518,6 +518,7 @@ def test_nothing_but_values_makes_sql() -> None:
     assert found == []
 
 
+@pytest.mark.slow
 def test_all_listed_places_are_in_use() -> None:
     trees = dict(modules())
     made = {name for name, tree in trees.items() if "Written" in map(called, ast.walk(tree))}

@@ -39,6 +39,7 @@ def defined_twice(sources: dict[str, str]) -> dict[str, list[str]]:
     return {name: modules for name, modules in homes.items() if len(modules) > 1}
 
 
+@pytest.mark.slow
 def test_no_public_name_is_defined_twice() -> None:
     sources = {
         str(path.relative_to(PACKAGE)): path.read_text("utf-8") for path in PACKAGE.rglob("*.py")

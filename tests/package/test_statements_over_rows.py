@@ -252,6 +252,7 @@ def runs(node: ast.Call, imported: set[str]) -> bool:
     return node.func.attr in _METHODS and bool(_SESSION.search(ast.unparse(node.func.value)))
 
 
+@pytest.mark.slow
 def test_all_that_engines_run_is_listed_by_what_it_is_over() -> None:
     listed = [place for places in PLACES.values() for place in places]
     assert len(listed) == len(set(listed))

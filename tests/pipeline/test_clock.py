@@ -237,6 +237,7 @@ def test_columns_in_quotes_are_no_words(connection: dpsql.Connection) -> None:
     assert found.fetchall() == [(2,)]
 
 
+@pytest.mark.slow
 def test_a_long_sum_of_moments_takes_no_time(connection: dpsql.Connection) -> None:
     """Each part is computed once, however many words it has."""
     days = " + ".join(["(now() - now())"] * 80)

@@ -345,6 +345,7 @@ def names_of_kinds(kind: type) -> set[str]:
     return {sub.__name__ for sub in subs}.union(*map(names_of_kinds, subs))
 
 
+@pytest.mark.slow
 def test_words_and_fingerprints_are_those_of_this_version() -> None:
     """Whoever changes them changes VERSION, and loses all releases that are stored."""
     fixed = json.loads(WORDS.read_text("utf-8"))

@@ -71,6 +71,7 @@ def test_the_groups_are_those_of_plain_sql(
     assert all(each.endswith("from the rows that the join keeps") for each in keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "rows", "value"), GIVEN)
 def test_no_unit_changes_the_groups(
     worlds: list[dpsql.Connection], key: str, rows: str, value: str

@@ -27,6 +27,7 @@ print("scipy" in sys.modules)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["count(*)", "count(DISTINCT u)", "avg(u)"])
 def test_no_top_k_waits_for_scipy(measure: str, tmp_path: object) -> None:
     question = f"SELECT k, {measure} FROM t GROUP BY k ORDER BY 2 DESC LIMIT 1"

@@ -133,6 +133,7 @@ def test_no_plan_costs_more_than_the_query_may_or_settles_above_its_reservation(
     within_budget(plan)
 
 
+@pytest.mark.slow
 @given(blocks(parameters()), st.sampled_from(MECHANISM_NAMES))
 @settings(max_examples=120, deadline=None, suppress_health_check=QUIET)
 def test_a_forced_mechanism_is_used_within_the_same_budget_or_refused(b: Block, name: str) -> None:
@@ -161,6 +162,7 @@ def test_under_basic_composition_a_block_costs_its_epsilon_and_delta(
         assert Amount.charge(plan.loss(released)) == Amount.limit(asked)
 
 
+@pytest.mark.slow
 @given(blocks(parameters()))
 @settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
 def test_one_publication_never_needs_more_than_a_query_of_a_session(b: Block) -> None:
@@ -199,6 +201,7 @@ def test_every_extreme_is_planned_or_refused_clearly(b: Block, name: str | None)
     assert all(math.isfinite(plan.noise_of(i).scale) for i in range(len(plan.measures)))
 
 
+@pytest.mark.slow
 @given(blocks(parameters()))
 @settings(max_examples=50, deadline=None, suppress_health_check=QUIET)
 def test_the_same_question_gets_the_same_plan(b: Block) -> None:
@@ -210,6 +213,7 @@ def test_the_same_question_gets_the_same_plan(b: Block) -> None:
     assert plan_block(replace(b)) == first
 
 
+@pytest.mark.slow
 @given(blocks(parameters()))
 @settings(max_examples=50, deadline=None, suppress_health_check=QUIET)
 def test_exactly_one_candidate_is_chosen_and_refusals_say_why(b: Block) -> None:

@@ -356,6 +356,7 @@ def test_a_release_with_a_number_does_not_answer_for_auto_nor_the_other_way(
         assert now.sql(declared, max_groups_contributed=10).cost.stored
 
 
+@pytest.mark.slow
 def test_a_view_finds_its_number_and_keeps_it(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "plays.duckdb")) as writer:
         writer.execute(PLAYS)

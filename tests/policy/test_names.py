@@ -127,6 +127,7 @@ def test_the_account_of_one_dataset_is_not_that_of_another() -> None:
     assert refused.value.place.line == 2
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=4), min_size=2, max_size=6))
 def test_paths_of_different_accounts_differ(names: list[str]) -> None:
     good = [name for name in names if is_account_name(name)]

@@ -405,6 +405,7 @@ def test_without_matplotlib_it_says_what_to_install(
     assert caught.value.hint == "Install it with: pip install 'matplotlib>=3.10.7'"
 
 
+@pytest.mark.slow
 def test_results_do_not_load_matplotlib_before_somebody_plots() -> None:
     import subprocess
 

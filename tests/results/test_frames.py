@@ -212,6 +212,7 @@ def test_infinite_dates_are_refused_by_name_and_never_shown_as_days(
     assert text.df()["k"].notna().sum() == 1
 
 
+@pytest.mark.slow
 def test_an_answer_outside_of_any_process_needs_no_connection(
     con: dpsql.Connection, tmp_path: Path
 ) -> None:
@@ -228,6 +229,7 @@ def test_an_answer_outside_of_any_process_needs_no_connection(
     assert ran.stdout.strip() == "2 ['k', 'n'] (2,) True"
 
 
+@pytest.mark.slow
 def test_arrow_streams_need_neither_pyarrow_nor_polars(con: dpsql.Connection) -> None:
     text = """
 import sys, duckdb

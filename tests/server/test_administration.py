@@ -120,6 +120,7 @@ TABLE: dict[str, tuple[object, tuple[int, int, int]]] = {
 }
 
 
+@pytest.mark.slow
 def test_each_role_may_do_what_the_table_of_operations_says(server: HttpServing) -> None:
     assert TABLE.keys() == {one.name for one in OPERATIONS}
     for one in OPERATIONS:
@@ -244,6 +245,7 @@ def test_hostile_bodies_are_refused_and_never_an_internal_error(
 # -- accounts -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_owners_do_to_accounts_binds_analysts_and_is_in_the_ledger(own: HttpServing) -> None:
     assert own.query(QUESTION, "bert", options={"epsilon": 0.5}).status == 200
 
@@ -286,6 +288,7 @@ def test_what_owners_do_to_accounts_binds_analysts_and_is_in_the_ledger(own: Htt
         assert {each.who for each in ledger.suspensions(CLINIC)} == {"olga"}
 
 
+@pytest.mark.slow
 def test_two_owners_at_once_are_both_recorded_and_one_of_them_is_last(own: HttpServing) -> None:
     own.ask("POST", "accounts", {"account": "clinic/new"}, "olga")
     wrong: list[object] = []
@@ -358,6 +361,7 @@ def test_policies_are_checked_and_compared_without_being_served(server: HttpServ
     assert "pass-word" not in (server.directory / "audit.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_policies_are_applied_whole_or_not_at_all(own: HttpServing) -> None:
     file = own.directory / "policies.yaml"
 
@@ -467,6 +471,7 @@ def test_what_cannot_be_audited_is_not_done(tmp_path: Path) -> None:
 # -- metrics --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_metrics_count_and_name_nobody(own: HttpServing) -> None:
     from prometheus_client.parser import text_string_to_metric_families
 
@@ -519,6 +524,7 @@ def test_metrics_count_and_name_nobody(own: HttpServing) -> None:
 # -- the response grid ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_place_is_free_at_the_next_multiple_of_the_grid() -> None:
     async def run() -> list[float]:
         workers = Workers(1, grid=0.5)

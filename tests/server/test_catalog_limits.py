@@ -199,6 +199,7 @@ def test_a_long_query_holds_up_no_other(server: Serving) -> None:
             pass
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_server_that_ended(tmp_path: Path) -> None:
     filled(tmp_path)
     here = tmp_path / "temporary"

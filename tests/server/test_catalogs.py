@@ -225,7 +225,8 @@ def test_catalogs_and_tables_are_not_mixed(asked: str, server: Serving) -> None:
 def test_what_only_looks_like_a_catalog_is_none(server: Serving) -> None:
     with server.connect() as con:
         counted = "WITH pg_class AS (SELECT * FROM visits) SELECT COUNT(*) FROM pg_class"
-        assert con.execute(counted).fetchone() != (2000,)
+        ((count,),) = con.execute(counted).fetchall()
+        assert abs(count - 2000) < 500  # patients, with noise; tables are few
         assert con.execute("SHOW BUDGET").fetchall()[0][2] > 0
         for absent in ("SELECT * FROM public.pg_class", "SELECT COUNT(*) FROM main.pg_class"):
             with pytest.raises(psycopg.errors.UndefinedTable):
@@ -301,6 +302,7 @@ def rows_of_all(server: Serving) -> dict[str, Any]:
         }
 
 
+@pytest.mark.slow
 def test_catalogs_are_the_same_whatever_the_data(server: Serving, tmp_path: Path) -> None:
     filled(tmp_path)
     with duckdb.connect(str(tmp_path / "clinic.duckdb")) as owner:
@@ -319,6 +321,7 @@ def test_catalogs_are_the_same_whatever_the_data(server: Serving, tmp_path: Path
     assert len(one["pg_catalog.pg_tables"]) == 2
 
 
+@pytest.mark.slow
 def test_catalogs_are_those_of_the_edition_that_is_served(tmp_path: Path) -> None:
     filled(tmp_path)
     (tmp_path / "clinic.duckdb").rename(tmp_path / "one.duckdb")

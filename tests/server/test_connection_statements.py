@@ -86,6 +86,7 @@ def test_what_begins_like_one_and_goes_on_differently_is_refused(text: str) -> N
     assert refused.value.place is not None
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(["BEGIN", "DECLARE", "FETCH", "COPY (", "SET statement_timeout", "CLOSE", ""]),
     st.text(max_size=30),

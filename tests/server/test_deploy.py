@@ -66,6 +66,7 @@ def placed(settings: dict[str, str], directory: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [image_settings(), unit_settings()], ids=["image", "unit"])
 def test_a_server_starts_from_the_variables_alone(settings: dict[str, str], tmp_path: Path) -> None:
     filled(tmp_path)

@@ -265,6 +265,7 @@ def test_a_query_ends_when_its_time_is_over(server: HttpServing) -> None:
     assert time.monotonic() - began < 15
 
 
+@pytest.mark.slow
 def test_a_query_is_cancelled_by_its_own_user_alone(server: HttpServing) -> None:
     found: list[Any] = []
 

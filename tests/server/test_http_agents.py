@@ -442,6 +442,7 @@ def test_clients_that_vanish_by_the_hundred_leave_the_server_as_it_was(
     assert b"four" in found.body
 
 
+@pytest.mark.slow
 def test_values_of_rows_are_in_no_log_and_no_error(tmp_path: Path) -> None:
     import duckdb
 
@@ -474,6 +475,7 @@ def test_values_of_rows_are_in_no_log_and_no_error(tmp_path: Path) -> None:
     assert all(poison not in text for text in seen)
 
 
+@pytest.mark.slow
 def test_a_stop_ends_calls_and_their_reservations_stay(tmp_path: Path) -> None:
     found = http_started(tmp_path, filled_with_tokens(tmp_path), "--grace", "0.5")
     body = message("tools/call", name="ask", arguments={"sql": SLOW})
@@ -498,6 +500,7 @@ def test_a_stop_ends_calls_and_their_reservations_stay(tmp_path: Path) -> None:
     assert "Traceback" not in found.log.read_text()
 
 
+@pytest.mark.slow
 def test_the_route_is_there_only_if_it_is_wanted(tmp_path: Path) -> None:
     found = http_started(tmp_path, filled_with_tokens(tmp_path), "--no-mcp")
     try:
@@ -515,6 +518,7 @@ WITHOUT = (
 )
 
 
+@pytest.mark.slow
 def test_without_the_package_it_says_so_and_serves_all_else(tmp_path: Path) -> None:
     tokens = filled_with_tokens(tmp_path)
     found = http_started(tmp_path, tokens, program=WITHOUT)

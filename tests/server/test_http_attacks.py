@@ -98,6 +98,7 @@ def test_whatever_is_wrong_with_a_token_is_the_same_error(tmp_path: Path) -> Non
         server.process.wait()
 
 
+@pytest.mark.slow
 def test_a_body_is_read_of_those_alone_who_are_let_in(server: HttpServing) -> None:
     data = b"POST /v1/query HTTP/1.1\r\nhost: localhost\r\ncontent-length: 900000\r\n\r\n"
     assert server.raw(data, shut=False).startswith(b"HTTP/1.1 401")
@@ -332,6 +333,7 @@ def asked(app: HttpApp, path: str) -> tuple[int, dict[str, Any]]:
     return sent[0]["status"], json.loads(sent[1]["body"])
 
 
+@pytest.mark.slow
 def test_of_unexpected_errors_a_number_is_told_and_no_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -47,6 +47,7 @@ def connected(server: HttpServing, token: str = "ana", **more: Any) -> dpsql.Rem
     return found
 
 
+@pytest.mark.slow
 def test_answers_are_read_like_those_of_a_connection_of_ones_own(server: HttpServing) -> None:
     with connected(server) as con:
         found = con.sql(QUESTION)
@@ -472,6 +473,7 @@ def test_an_error_of_a_server_is_of_a_class_of_dpsql_and_printable() -> None:
     assert raised.value.place is None
 
 
+@pytest.mark.slow
 def test_moments_keep_their_zone() -> None:
     body = reply(rows=[["2026-02-03T04:05:06+00:00"]], **column("TIMESTAMP WITH TIME ZONE"))
     with (

@@ -50,6 +50,7 @@ def connected(server: HttpServing, scope: str) -> psycopg.Connection[Any]:
 # -- scopes ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scope", ["explain", "views"])
 def test_who_may_not_ask_can_look_and_spends_nothing_at_any_door(
     server: HttpServing, scope: str
@@ -167,6 +168,7 @@ def header(reply: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_each_answer_tells_the_opening_of_the_data_it_is_of(tmp_path: Path) -> None:
     server = http_started(tmp_path, filled_with_tokens(tmp_path))
     server.tokens["ana-laptop"] = server.tokens["ana"]
@@ -210,6 +212,7 @@ def test_each_answer_tells_the_opening_of_the_data_it_is_of(tmp_path: Path) -> N
         assert server.process.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_an_edition_does_not_follow_from_the_data(tmp_path: Path) -> None:
     told = []
     for rows in (10, 500):
@@ -227,6 +230,7 @@ def test_an_edition_does_not_follow_from_the_data(tmp_path: Path) -> None:
     assert [{**one, "opened": ""} for one in told] == [{"number": 1, "opened": "", "name": ""}] * 2
 
 
+@pytest.mark.slow
 def test_what_stands_on_earlier_answers_is_not_taken_for_this_edition(tmp_path: Path) -> None:
     with clinic(tmp_path) as dataset, dataset.session("ana") as session:
         assert session.sql(COUNTS).from_edition is True

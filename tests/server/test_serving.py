@@ -37,6 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     assert "Traceback" not in found.log.read_text()
 
 
+@pytest.mark.slow
 def test_the_audit_log_has_who_asked_what_and_what_became_of_it(tmp_path: Path) -> None:
     filled(tmp_path)
     server = started(tmp_path)
@@ -279,6 +280,7 @@ def test_who_is_no_client_gets_an_error_and_others_go_on(name: str, server: Serv
 # -- the process ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_with_a_certificate_all_is_encrypted_and_logins_are_bound_to_it(tmp_path: Path) -> None:
     filled(tmp_path)
     (tmp_path / "both.pem").write_bytes(made("rsa", "sha256").pem)
@@ -315,6 +317,7 @@ def opened_again(server: Serving, times: int) -> str:
     raise AssertionError(log)
 
 
+@pytest.mark.slow
 def test_another_edition_is_served_to_connections_that_are_open(tmp_path: Path) -> None:
     filled(tmp_path)
     policies = tmp_path / "policies.yaml"
@@ -395,6 +398,7 @@ def test_no_account_takes_all_places_and_no_client_holds_up_the_end(tmp_path: Pa
     assert "Traceback" not in server.log.read_text()
 
 
+@pytest.mark.slow
 def test_no_other_machine_is_served_without_encryption(tmp_path: Path) -> None:
     filled(tmp_path)
     command = [sys.executable, "-m", "dpsql", "serve", "-d", "clinic.duckdb", "--users", "users.db"]
@@ -436,6 +440,7 @@ def test_what_drivers_ask_of_every_server_is_answered(server: Serving) -> None:
         assert found == ("select version()",)
 
 
+@pytest.mark.slow
 def test_sqlalchemy_and_pandas_ask_through_it(server: Serving) -> None:
     sqlalchemy = pytest.importorskip("sqlalchemy")
     pandas = pytest.importorskip("pandas")

@@ -95,6 +95,7 @@ def test_without_noise_the_answer_is_that_of_duckdb(
         assert again.cost.settled.rho == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", SERIES)
 def test_a_series_beside_private_rows_is_rows_and_a_list_elsewhere(
     sql: str, tmp_path: Path, no_noise: None

@@ -379,6 +379,7 @@ def test_an_observer_is_told_of_failures(
     ]
 
 
+@pytest.mark.slow
 def test_what_was_charged_is_never_told_as_refused(dataset: dpsql.Dataset) -> None:
     def watch(event: SessionEvent) -> None:
         seen.append(event)

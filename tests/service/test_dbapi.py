@@ -244,6 +244,7 @@ def test_connect_refuses_what_is_no_path(tmp_path: Path, arguments: tuple[object
         dbapi.connect(*arguments, analyst="ana")  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 def test_type_codes_are_names_of_types_and_equal_their_kind_alone(con: dbapi.Connection) -> None:
     cur = con.cursor().execute(TYPED)
     assert cur.description is not None
@@ -302,6 +303,7 @@ def test_values_that_python_cannot_hold_leave_the_answer_readable_otherwise(
 # -- threads --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_threads_may_share_a_connection(con: dbapi.Connection) -> None:
     """Level 2: every thread reads its own answer in full, and all of them are charged for."""

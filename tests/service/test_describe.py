@@ -52,6 +52,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.few(12)
 @pytest.mark.parametrize("sql", [*PRIVATE, *PUBLIC, *LISTINGS])
 def test_columns_are_those_that_the_answer_has(sql: str, connection: dpsql.Connection) -> None:

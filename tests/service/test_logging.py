@@ -139,6 +139,7 @@ def test_a_handler_that_fails_does_not_keep_a_failure_from_the_ledger(
             opened.sql(QUESTION)
 
 
+@pytest.mark.slow
 def test_programs_that_do_not_ask_see_nothing(tmp_path: Path) -> None:
     program = f"""
 import logging

@@ -388,6 +388,7 @@ def visits_file(directory: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_connections_that_are_opened_at_once_read_one_table(tmp_path: Path) -> None:
     """What has no types is made a table once, as it is declared, whoever comes first."""
     rules = parse_policy(RULES.replace("TYPE", "DOUBLE"))

@@ -98,6 +98,7 @@ def assert_is_the_view(connection: Connection, name: str, ways: Sequence[str] = 
         assert "canary" not in seen, sql
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HIDDEN)
 def test_a_view_named_like_an_unlisted_table_is_the_view(
     connection: Connection, clock: Callable[[int], None], name: str
@@ -106,6 +107,7 @@ def test_a_view_named_like_an_unlisted_table_is_the_view(
     assert_is_the_view(connection, name, (*WAYS, *FURTHER) if name == "salaries" else WAYS)
 
 
+@pytest.mark.slow
 def test_a_table_that_appears_later_changes_nothing(
     place: Path, clock: Callable[[int], None]
 ) -> None:

@@ -137,6 +137,7 @@ def test_every_shape_of_question_finds_bounds(asked: str, rows: Any, tmp_path: P
         assert con.sql(asked).cost.stored
 
 
+@pytest.mark.slow
 def test_no_row_makes_a_question_fail_or_its_bounds_more_than_the_ladder(tmp_path: Path) -> None:
     odd = [
         "INSERT INTO t SELECT 10000 + range, 'a', v, w, 0, v FROM range(3), (VALUES "

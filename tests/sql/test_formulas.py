@@ -178,6 +178,7 @@ def test_other_aggregates_have_no_formula(aggregate: str) -> None:
     assert formula_of(node, lambda _: None, lambda _: False) is None
 
 
+@pytest.mark.slow
 def test_aggregates_of_formulas_count_one_by_one(tmp_path: Path) -> None:
     """A limit on those that are written would let formulas ask for many more."""
     some = [f"corr(n, x) FILTER (WHERE k > {n})" for n in range(30)]

@@ -158,6 +158,7 @@ def test_types_are_those_of_the_engine(expression: str) -> None:
     assert moment_type(tree, SCHEMA["r"]) == expected
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.sampled_from([(True, DATE), (True, TIMESTAMP), (False, TIMESTAMP)]),

@@ -321,6 +321,7 @@ def grids() -> Iterator[tuple[str, bool, Lattice]]:
                         raise
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("type_", NUMBERS)
 def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_: str) -> None:

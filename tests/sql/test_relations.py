@@ -236,6 +236,7 @@ def test_layout_of_an_expression_does_not_change_the_fingerprint() -> None:
     assert described(plain) != described(Filter(t(), tree("x > 1 AND u = 8")))
 
 
+@pytest.mark.slow
 def test_no_engine_is_in_a_relation() -> None:
     """What lineage builds does not depend on the dialect that it asks for types."""
     for sql in CORPUS:
@@ -265,6 +266,7 @@ def relations(sql: str) -> Iterator[RowSet]:
         yield from bottom_up(plan.block.source.rows)
 
 
+@pytest.mark.slow
 def test_a_relation_has_the_columns_that_it_says() -> None:
     met: Counter[type[RowSet]] = Counter()
     for node in (node for sql in CORPUS for node in relations(sql)):

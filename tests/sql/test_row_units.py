@@ -90,6 +90,7 @@ ROWS = st.lists(
 STREAMS = (st.sampled_from(QUESTIONS), st.integers(1, 3), st.integers(1, 3), ROWS)
 
 
+@pytest.mark.slow
 @examples_of(15)
 @given(*STREAMS)
 def test_one_row_moves_exact_rows_within_the_declared_sensitivity(

@@ -117,6 +117,7 @@ def test_all_other_samples_are_refused(asked: str) -> None:
     assert "random() < 0.1" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_a_sample_has_units_as_a_whole_and_about_as_many_as_it_says() -> None:
     (statement,) = planned_here(
         "SELECT k, count(*) FROM visits WHERE random() < 0.3 GROUP BY k", max_rows_contributed=5

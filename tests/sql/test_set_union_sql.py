@@ -503,6 +503,7 @@ def test_the_charge_is_the_same_whatever_comes_out(connection: dpsql.Connection)
     assert costs[0].reserved == costs[0].settled
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["policy_gaussian_set_union", "weighted_laplace_set_union"])
 def test_progress_is_the_same_for_all_data_and_starts_after_reserving(

@@ -40,6 +40,7 @@ def by_column(rows: Any, names: Any) -> dict[str, dict[str, Any]]:
     return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_figures_without_noise_are_those_of_plain_duckdb(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],

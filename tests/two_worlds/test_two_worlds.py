@@ -21,6 +21,7 @@ def found(report: Report) -> list[str]:
     return [f"{seed} {finding}" for seed, finding in report.findings]
 
 
+@pytest.mark.slow
 def test_programs_show_nothing_but_noise_of_the_unit() -> None:
     report = run(READERS["duckdb"], 2, first=500)
     assert found(report) == []

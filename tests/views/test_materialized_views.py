@@ -203,6 +203,7 @@ def test_a_window_slides_over_units_of_one_step(place: Path, clock: Callable[[in
     assert len(found) == 10
 
 
+@pytest.mark.slow
 def test_a_window_over_units_that_come_back_is_refused(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -725,6 +726,7 @@ def test_a_step_is_out_or_used_and_never_read_again(
         assert ledger.verify().sound
 
 
+@pytest.mark.slow
 def test_a_ledger_or_a_state_that_was_put_back_repeats_no_step(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -937,6 +939,7 @@ def test_states_lie_beside_the_database_whatever_it_is_called(tmp_path: Path) ->
     assert place_beside(None, None) is None
 
 
+@pytest.mark.slow
 def test_a_view_counts_the_table_of_its_schema(
     tmp_path: Path, clock: Callable[[int], None]
 ) -> None:

@@ -59,6 +59,7 @@ def test_a_step_comes_back_however_its_bytes_are_divided(
     assert same(unpacked(plan, 3, cut(packed(release), size)), release)
 
 
+@pytest.mark.slow
 def test_pieces_are_of_a_moderate_size_whatever_texts_are(plan: ViewPlan) -> None:
     """So that no step takes its size in memory a second time."""
     release = release_of([(f"{i} " + "x" * 50_000, None) for i in range(400)])

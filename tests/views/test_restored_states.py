@@ -186,6 +186,7 @@ def test_no_word_meets_two_states_of_the_data(
     assert not meetings.broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["declared", "schedule, declared", "sparse", "cells, declared"])
 @pytest.mark.few(1)
 def test_one_key_for_all_steps_would_be_noticed(
@@ -254,6 +255,7 @@ def test_a_view_restored_with_its_ledger_and_its_rows_draws_other_noise(
         assert noise_of(place, many, step) != noise_of(other, many, step)
 
 
+@pytest.mark.slow
 def test_a_step_without_its_rows_is_lost_and_has_noise_of_its_own_time(
     place: Path, clock: Callable[[int], None]
 ) -> None:

@@ -314,6 +314,7 @@ def test_a_view_finds_bounds_of_values_and_the_truth_for_its_price(
     assert draws(tmp_path) == 1
 
 
+@pytest.mark.slow
 def test_a_view_goes_on_with_bounds_of_values_that_it_has_drawn(
     tmp_path: Path, clock: Callable[[int], None]
 ) -> None:

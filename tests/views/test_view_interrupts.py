@@ -191,6 +191,7 @@ def test_of_views_of_one_name_that_are_created_at_once_one_is_paid_for(
         each.close()
 
 
+@pytest.mark.slow
 def test_rows_that_are_stopped_on_their_way_suspend_nobody(
     place: Path, pass_minutes: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def test_no_way_of_asking_undercuts_the_minimum_of_a_table(
         assert getattr(plan_of(ana).mechanism, "floor", None) == 49
 
 
+@pytest.mark.slow
 def test_options_in_the_select_of_a_view_are_its_price(
     place: Path, clock: Callable[[int], None]
 ) -> None:

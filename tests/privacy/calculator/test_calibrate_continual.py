@@ -36,6 +36,7 @@ def test_a_stream_is_calibrated_as_it_is_drawn() -> None:
         assert figures.margin_95 == histogram.margin(figures.step, 0.95)
 
 
+@pytest.mark.slow
 def test_factorisations_are_compared_with_repetition() -> None:
     figures = {f.name: f.worst for f in ask(steps=30, epsilon=1.0, delta=1e-6).factorisations}
     assert figures["repetition"] == pytest.approx(5.477, rel=1e-3)
@@ -44,6 +45,7 @@ def test_factorisations_are_compared_with_repetition() -> None:
     assert min(figures.values()) < 2.1475
 
 
+@pytest.mark.slow
 def test_one_publication_needs_less_noise_by_its_exact_analysis() -> None:
     exact = ask(steps=52, epsilon=1.0, delta=1e-6)
     zcdp = ask(steps=52, epsilon=1.0, delta=1e-6, analysis="zcdp")

@@ -194,6 +194,7 @@ def both() -> BoundsChoice:
     return BoundsChoice(groups, draw_of(PRICE, RUNGS, 1.0), targets)
 
 
+@pytest.mark.slow
 def test_two_draws_of_one_reading_cost_the_sum_of_their_prices() -> None:
     """One price would not do: a unit moves the weights by rows and those by groups."""
     choice, widest = both(), 0.0

@@ -395,6 +395,7 @@ def test_a_stop_that_costs_nothing_is_caught() -> None:
 # -- sessions -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_session_pays_what_it_gets_when_the_second_call_depends_on_the_first() -> None:
     """Picks limited to three in all: the second call's k is what the first left over (Lemma 2)."""
     limit, first = 3, GumbelTopK(2.0, 1, 2, 2, 0.1, 0)

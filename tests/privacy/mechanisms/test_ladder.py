@@ -47,6 +47,7 @@ def lefts(draw: st.DrawFn) -> tuple[Ladder, list[int]]:
     return ladder, draw(st.lists(amounts, min_size=1, max_size=12))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, derandomize=True, database=None, deadline=None)
 @given(lefts())
 def test_one_unit_moves_all_rungs_by_at_most_the_sensitivity(

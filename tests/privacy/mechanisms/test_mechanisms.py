@@ -249,6 +249,7 @@ def drawn_orders(mechanism: GumbelTopK, counts: tuple[int, ...]) -> Counter[Hash
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "mechanism",
