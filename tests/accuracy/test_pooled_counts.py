@@ -98,6 +98,45 @@ def test_a_twin_that_takes_selected_counts_for_others_is_caught() -> None:
     assert missed(plan, int(size), error)[0] > 0.06
 
 
+def missed_by_intervals(kind: PooledKind, size: int) -> float:
+    """How often the interval of a count that came out of every release misses it."""
+    source, drawn, out = SeededSource(20261129), [], np.ones(DRAWS, dtype=bool)
+    for release in kind.releases:
+        drawn.append(size + release.measures[0].noise.add(np.zeros(DRAWS, dtype=np.int64), source))
+        assert release.appears_half is not None
+        out &= drawn[-1] >= release.appears_half
+    noises = [release.measures[0] for release in kind.releases]
+    mean = np.rint(pooled_values(np.array(drawn), np.ones((len(drawn), DRAWS), bool), noises))[out]
+    found = kind.interval(5, 0, [mean, np.full(len(mean), float(kind.every))], 0.95)
+    return float(((found.low > size) | (found.high < size)).mean())
+
+
+@pytest.mark.parametrize("epsilons", [(1.0, 1.0), (0.5, 1.0), (1.0, 1.1, 0.9, 1), (1.0,) * 8])
+def test_large_groups_have_narrower_intervals_that_hold(epsilons: tuple[float, ...]) -> None:
+    kind = PooledKind(joined(COUNTS, *epsilons))
+    half = max(release.appears_half or 0 for release in kind.releases)
+    surely = max(release.appears_95 or 0 for release in kind.releases)
+    wide, few = kind.margin(5, 0, True, 0.95), 2 * math.sqrt(0.05 * 0.95 / DRAWS)
+    for size in np.linspace(half, surely + 3 * wide, 9):
+        appeared = 0.5 ** len(epsilons) if size < surely else 0.95 ** len(epsilons)
+        assert missed_by_intervals(kind, int(size)) < 0.05 + few / math.sqrt(appeared)
+    columns = [np.array([surely + 3 * wide, half]), np.full(2, float(kind.every))]
+    found = kind.interval(5, 0, columns, 0.95)
+    large, small = (found.high - found.low) / 2
+    assert small == pytest.approx(wide)
+    # Noise that decided nothing: what is left is 0.95 for each release but one.
+    plain = PooledKind(
+        replace(kind.plan, kept=tuple(replace(r, decided=None) for r in kind.releases))
+    )
+    assert large <= min(0.95 * wide, 1.12 * plain.margin(5, 0, True, 0.95) + 1)
+
+
+def test_a_twin_that_narrows_every_interval_is_caught() -> None:
+    careless = [replace(noise_of(COUNTS, 1.0), appears_95=-math.inf) for _ in range(4)]
+    plan = replace(joined(COUNTS, 1.0), kept=tuple(careless))
+    assert missed_by_intervals(PooledKind(plan), int(careless[0].appears_half or 0)) > 0.06
+
+
 def test_other_values_need_no_more_confidence() -> None:
     plan = joined(COUNTS, 1.0, 1.0, 1.0)
     careless = replace(
