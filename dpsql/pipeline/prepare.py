@@ -16,6 +16,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.core.periods import Period
+from dpsql.core.remembered import Remembered
 from dpsql.core.schema import Column, rules_of
 from dpsql.core.sql_types import UNKNOWN
 from dpsql.engines.base.dialect import Dialect
@@ -96,8 +97,9 @@ from dpsql.syntax.placeholders import PlaceholderValues, bind_values, values_key
 from dpsql.syntax.probes import drop_unused_ctes, has_no_rows
 
 _MOST_FIRST = 16  # subqueries of a statement that are answered first
-_REMEMBERED = 256  # statements a connection keeps planned
+_REMEMBERED = 256  # statements that an account keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
+_MOST_TEXT = 500_000  # characters of all of them
 _Key: TypeAlias = tuple[
     str,
     object,
@@ -170,7 +172,8 @@ class Prepared:
     come and go, is ``passing``: it is not remembered. Where it is ``empty``, its text alone says
     that it has no rows: it has no blocks then, and nothing is to be run. ``clock`` is what it was
     told of the time, if it asks for it. ``first`` are its subqueries that were answered first, of
-    private rows, in short.
+    private rows, in short. What was planned by rows of public tables, which may be others for the
+    next connection, is ``of_connection``: it is remembered by this one alone.
     """
 
     query: Query
@@ -184,6 +187,7 @@ class Prepared:
     empty: bool = False
     clock: ClockReading | None = None
     first: tuple[str, ...] = ()
+    of_connection: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -255,7 +259,8 @@ class Prepared:
         clocks = [each.clock for each in (self, *parts) if each.clock is not None]
         clock = reduce(ClockReading.beside, clocks) if clocks else None
         passing = self.passing or any(part.passing for part in parts)
-        return replace(self, clock=clock, passing=passing)
+        own = self.of_connection or any(part.of_connection for part in parts)
+        return replace(self, clock=clock, passing=passing, of_connection=own)
 
     def within(self, share: float) -> str | None:
         """Say how near the answer comes to a maximum error for a share of its price.
@@ -325,21 +330,54 @@ def _refuse_views(blocks: Sequence[Block]) -> None:
             )
 
 
+class PlanMemory:
+    """The planned statements of connections that have their engine, policy and account in common.
+
+    What one account asks is in no memory of another's: how long a plan takes tells nobody else.
+    Safe for threads.
+    """
+
+    def __init__(self) -> None:
+        self._kept: Remembered[_Key, _Staged] = Remembered(_REMEMBERED, _MOST_TEXT)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def clear(self) -> None:
+        """Forget all plans."""
+        self._kept.clear()
+
+    def get(self, key: _Key, at: datetime) -> _Staged | None:
+        """Look up how a question is planned at a moment; None if it is not known."""
+        found = self._kept.get(key)
+        return found if found is not None and found.prepared.holds(at) else None
+
+    def keep(self, key: _Key, staged: _Staged) -> None:
+        """Keep how a question is planned."""
+        text = key[0]
+        if len(text) <= _LONGEST and not staged.prepared.passing:
+            self._kept.keep(key, staged, len(text))
+
+
 @dataclass(eq=False)
 class Preparer:
-    """Prepares one connection's queries, and remembers them like a database's statements."""
+    """Prepares one connection's queries, and remembers them like a database's statements.
+
+    ``_shared`` remembers for all connections of the account.
+    """
 
     _engine: Engine
     _policy: Policy
     _account: AccountPolicy
     _tails: Tails
+    _shared: PlanMemory
     _trace: Trace | None = None
 
     def __post_init__(self) -> None:
         # Private rows are read in the engine's dialect; all is bound and examined on its twin.
         self.dialect: Dialect = dialect_of(self._engine.verdicts)
         self._twins = TWIN
-        self._remembered: dict[_Key, _Staged] = {}
+        self._own = PlanMemory()
 
     def prepare(self, question: Question) -> Prepared:
         """Prepare a query completely: paying and answering are all that is left.
@@ -381,17 +419,15 @@ class Preparer:
         if not question.sound:
             return _Staged(self._planned(question, None))  # refused there, with a reason
         key, stages = question.key, self._stages(question)
-        staged = self._remembered.pop(key, None)
-        if staged is None or not staged.prepared.holds(question.at):
+        staged = self._shared.get(key, question.at) or self._own.get(key, question.at)
+        if staged is None:
             with _placed(question.text):
                 staged = self._with_parts(question, stages)
-        prepared = staged.prepared
+            memory = self._own if staged.prepared.of_connection else self._shared
+            memory.keep(key, staged)
         if stages is not None:
+            prepared = staged.prepared
             stages.sql(prepared.blocks, prepared.query.run)
-        if len(question.text) <= _LONGEST and not prepared.passing:
-            self._remembered[key] = staged
-        if len(self._remembered) > _REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
         return staged
 
     def budget_of(self, parameters: Parameters) -> QueryBudget:
@@ -470,7 +506,10 @@ class Preparer:
         clock = read_clock(tree, question.at, self._engine)
         if not empty:
             first = tuple(answer.text for answer in question.answers if answer.released)
-            return replace(self._plan(question, tree, stages), clock=clock, first=first)
+            asked = self._tails.public.asked
+            found = self._plan(question, tree, stages)
+            looked = self._tails.public.asked > asked
+            return replace(found, clock=clock, first=first, of_connection=looked)
         try:
             return _emptied(self._plan(question, tree, stages, empty=True))
         except QueryRefused as refused:

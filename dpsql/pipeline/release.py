@@ -99,7 +99,7 @@ class RehearsedWays:
 
     Estimates without a release are taken beside a block where they can share its rows, others by
     themselves. So which of a question's estimates have no release decides how it is read, and that
-    is known before anything is reserved. Used by one thread at a time.
+    is known before anything is reserved. Safe for threads: at worst, two plan the same at once.
     """
 
     def __init__(self, engine: Engine, blocks: Sequence[PreparedBlock], dialect: Dialect) -> None:

@@ -30,7 +30,6 @@ from dpsql.budget import (
 from dpsql.budget.payer import delta_buys
 from dpsql.core.formatting import figure_above, figure_below, significant
 from dpsql.core.progress import Percent
-from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, Written, join, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.engine import Engine
@@ -52,7 +51,7 @@ from dpsql.ledger import Charge, Ledger
 from dpsql.pipeline.buyer import Buyer, Failure
 from dpsql.pipeline.events import Observer, QuestionAnswered, ReadingFailed
 from dpsql.pipeline.kept.release_codec import decode_release
-from dpsql.pipeline.prepare import PlanningTerms, Prepared, Preparer, Question
+from dpsql.pipeline.prepare import PlanMemory, PlanningTerms, Prepared, Preparer, Question
 from dpsql.pipeline.purchase import (
     Bought,
     Purchase,
@@ -73,6 +72,7 @@ from dpsql.results.caveats import Caveat, answered_first, clock_read, view_bound
 from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
+from dpsql.service.in_flight import InFlight, Turns
 from dpsql.service.rights import NO_LIMITS, SessionLimits
 from dpsql.service.stored_releases import (
     ANY_AGE,
@@ -123,13 +123,17 @@ class Answerer:
         observer: Observer,
         views_place: Path | None = None,
         limits: SessionLimits = NO_LIMITS,
+        plans: PlanMemory | None = None,
+        in_flight: InFlight | None = None,
     ) -> None:
         self.engine = engine
         self.policy = policy
         self.payer = payer(policy, analyst, session, limits.epsilon)
         trace, account = trace_from(os.environ), policy.account(analyst)
         self.tails = Tails.of(engine, policy)
-        self.preparer = Preparer(engine, policy, account, self.tails, trace)
+        if plans is None or trace is not None:  # a trace tells of what others have planned, too
+            plans = PlanMemory()
+        self.preparer = Preparer(engine, policy, account, self.tails, plans, trace)
         self.tell = observer
         self.till = Till(self.paying_ledger, self.payer, observer)
         self.buyer = Buyer(
@@ -139,6 +143,7 @@ class Answerer:
         self.kept = KeptReleases(self.paying_ledger, self.payer.analyst)
         self.releases = StoredReleases(self.kept, self.preparer, self.tails.keys)
         self.roll_ups = RollUps(self.kept)
+        self._turns = Turns(in_flight or InFlight(), self.payer.analyst)
         if ledger is not None:
             self.tails.public.views = lambda: self.views
         self._views: Views | None = None
@@ -183,7 +188,8 @@ class Answerer:
         """Answer a question, from the ledger if it has the release, else with a new one.
 
         Whatever can be refused is refused while the question is prepared; it costs nothing then.
-        ``then`` is what the account must have beside, if it has to pay.
+        ``then`` is what the account must have beside, if it has to pay. Where another session of
+        the account is answering the same question, its release is waited for.
         """
         began = time.monotonic()
         prepared, parts = self.preparer.with_stand_ins(question)
@@ -195,13 +201,40 @@ class Answerer:
             return self._answered(prepared, self._present(prepared, (), FREE), began)
         limit = self.kept.limit(prepared.max_age)
         asked = question, prepared
-        kept = self._kept(*asked)
+        kept = self._given_again(*asked, limit, began)
         if kept is not None:
-            form, stored = kept
-            result = self.present_stored(form[1], form[0], stored, limit)
-            return self._answered(form[1], result, began)
+            return kept
         if prepared.only_released:
             return self._answered(prepared, self._rolled_up(*asked, limit), began)
+        if question.fresh or prepared.fresh:
+            return self._bought(*asked, limit, began, then)
+        with self._turns.taken(prepared.fingerprint):
+            kept = self._given_again(*asked, limit, began)
+            if kept is not None:
+                return kept
+            return self._bought(*asked, limit, began, then)
+
+    def _given_again(
+        self, question: Question, prepared: Prepared, limit: AgeLimit, began: float
+    ) -> Result | None:
+        """Answer a question with its stored release; None if it has none."""
+        kept = self._kept(question, prepared)
+        if kept is None:
+            return None
+        form, stored = kept
+        result = self.present_stored(form[1], form[0], stored, limit)
+        return self._answered(form[1], result, began)
+
+    def _bought(
+        self,
+        question: Question,
+        prepared: Prepared,
+        limit: AgeLimit,
+        began: float,
+        then: PrivacyLoss,
+    ) -> Result:
+        """Answer a question with a new release; what is open is found and paid for first."""
+        asked = question, prepared
         question, found, before = self._with_bounds_found(*asked, limit, then)
         try:
             return self._buy(question, found, before, limit, began, then)
@@ -440,9 +473,9 @@ class Answerer:
         }
         return tuple(missing.values())
 
-    def describe(self, question: Question) -> tuple[Column, ...]:
-        """Return the columns of the answer. Reads nothing private and costs nothing."""
-        return self.preparer.with_stand_ins(question)[0].shown
+    def planned(self, question: Question) -> Prepared:
+        """Plan a question, to be described. Reads nothing private and costs nothing."""
+        return self.preparer.with_stand_ins(question)[0]
 
     def types_of(self, values: PlaceholderValues) -> dict[str, str | None]:
         """Return the types of query parameters' values in a statement; None for NULL."""
@@ -479,6 +512,7 @@ class Answerer:
 
     def interrupt(self) -> None:
         """Interrupt the answer to another thread's question; it fails."""
+        self._turns.interrupt()
         self.buyer.interrupt()
         if self._views is not None:
             self._views.interrupt()

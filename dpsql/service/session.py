@@ -37,6 +37,7 @@ from dpsql.pipeline.events import (
     StepFailed,
     log,
 )
+from dpsql.pipeline.prepare import PlanMemory
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides, PrivacyParameters
 from dpsql.policy.resolve import resolve
@@ -47,6 +48,7 @@ from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning
 from dpsql.service.answering import Answerer
+from dpsql.service.in_flight import InFlight
 from dpsql.service.rights import ALL_RIGHTS, NO_LIMITS, Right, SessionLimits, refuse_statement
 from dpsql.service.statements import Arguments, Statements, positive_seconds, statement_text
 from dpsql.service.tuning import USUAL_SHARE, TuningRequest
@@ -102,6 +104,7 @@ class Session:
         answerer = Answerer(
             *(dataset.engine, policy, dataset.ledger, *self._names),
             *(self._tell, dataset.views_place, self._limits),
+            *(dataset.plans_of(analyst), dataset.in_flight),
         )
         self._edition = dataset.edition
         return answerer, Statements(answerer, self._given, self._rights, kept)
@@ -267,6 +270,23 @@ class Session:
         with self._turn, self._tenant:
             self.refuse_closed()
             return self._statements.description(text, given)
+
+    def known_description(
+        self, query: str, values: PlaceholderValues | None = None
+    ) -> Description | None:
+        """Return the description of a SELECT that was described before, without a wait.
+
+        None where it has to be planned, or the session answers another statement: :meth:`describe`
+        does that.
+        """
+        text = statement_text(query)
+        given = None if values is None else plain_values(values)
+        if self._turn._is_owned() or not self._turn.acquire(blocking=False):
+            return None
+        try:
+            return None if self._closed else self._statements.known_description(text, given)
+        finally:
+            self._turn.release()
 
     @property
     def edition(self) -> DataEdition:
@@ -487,6 +507,14 @@ class Dataset:
         """Which opening of the data this is, for answers to tell."""
         self._closed = False
         self._lock = threading.Lock()
+        self._plans: dict[str, PlanMemory] = {}
+        self.in_flight = InFlight()
+        """The questions that its sessions are answering."""
+
+    def plans_of(self, analyst: str) -> PlanMemory:
+        """Return the memory of the plans of an account, for all of its sessions."""
+        with self._lock:
+            return self._plans.setdefault(analyst, PlanMemory())
 
     def follow(self, before: Dataset) -> None:
         """Count this opening of the data after another one, before there are sessions."""

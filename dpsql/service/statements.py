@@ -8,16 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dpsql.core.plain import plain_or, plain_text, type_name
+from dpsql.core.remembered import Remembered
 from dpsql.core.schema import Column, fold, rules_of
 from dpsql.core.table_name import TableName, written
 from dpsql.errors import EngineError, Error, ParameterError, Place, ProgrammingError
 from dpsql.pipeline import clock
-from dpsql.pipeline.prepare import Question
+from dpsql.pipeline.prepare import Prepared, Question
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import INSTEAD_OF, Overrides, check_parameter_name
+from dpsql.policy.parameters import INSTEAD_OF, Overrides, Parameters, check_parameter_name
 from dpsql.policy.resolve import check_setting, resolve
 from dpsql.results.description import AnswerColumn, Description, QueryParameter
 from dpsql.results.explanation import Explanation
@@ -31,7 +32,12 @@ from dpsql.service.rights import Right, refuse_statement
 from dpsql.service.tuning import Tuner, TuningRequest
 from dpsql.syntax.client_settings import Unchanged
 from dpsql.syntax.parse import not_text
-from dpsql.syntax.placeholders import PlaceholderValues, plain_values, query_parameters
+from dpsql.syntax.placeholders import (
+    PlaceholderValues,
+    plain_values,
+    query_parameters,
+    values_key,
+)
 from dpsql.syntax.statements import (
     Command,
     CreateView,
@@ -50,6 +56,11 @@ from dpsql.syntax.statements import (
 if TYPE_CHECKING:
     from dpsql.views.prepare import PreparedView
     from dpsql.views.views import View
+
+
+_MOST_DESCRIBED: Final = 256
+_LONGEST_DESCRIBED: Final = 10_000
+_TEXT_DESCRIBED: Final = 500_000  # characters of all that are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +122,9 @@ class Statements:
         self._given = given
         self._rights = rights
         self._set = dict(kept or {})
+        self._in_force: Parameters | None = None  # of a statement that has none of its own
+        self._known: Remembered[tuple[str, object], tuple[Prepared, Description]]
+        self._known = Remembered(_MOST_DESCRIBED, _TEXT_DESCRIBED)
 
     @property
     def kept(self) -> Mapping[str, object]:
@@ -157,12 +171,33 @@ class Statements:
                 Arguments(values or ()).refuse()
                 return Description(_answer_columns(self._listed_columns(statement)), ())
 
+    def known_description(self, text: str, values: PlaceholderValues | None) -> Description | None:
+        """Return the description that a SELECT was given before, if that holds still."""
+        known = self._known.get(_described_key(text, values))
+        if known is None or not known[0].holds(clock.present_moment()):
+            return None
+        return known[1]
+
     def question(self, text: str, asked: Arguments) -> Question:
         """Build the question of a query under the privacy parameters in force."""
-        given = (*(layer.given for layer in self._layers()), Overrides.of(asked.parameters))
-        settings = resolve(self._policy, *given)
+        if asked.parameters:
+            layers = (layer.given for layer in self._layers())
+            settings = resolve(self._policy, *layers, Overrides.of(asked.parameters))
+        else:
+            settings = self._parameters_in_force()
         at = clock.present_moment()
         return Question(text, asked.values, asked.mechanism, settings, asked.fresh, at)
+
+    def _parameters_in_force(self) -> Parameters:
+        if self._in_force is None:
+            layers = (layer.given for layer in self._layers())
+            self._in_force = resolve(self._policy, *layers)
+        return self._in_force
+
+    def _changed(self) -> None:
+        """Forget what followed from the settings of before."""
+        self._in_force = None
+        self._known.clear()
 
     def tuning(self, text: str, asked: Arguments, request: TuningRequest) -> Tuning:
         """Tune a query's bounds. Raises as ``Connection.tune`` does."""
@@ -180,10 +215,12 @@ class Statements:
         for name, value in settings.items():
             check_parameter_name(name)
             self._set[fold(name)] = check_setting(self._policy, fold(name), value)
+            self._changed()
 
     def reset(self) -> None:
         """Forget all that SET has set."""
         self._set.clear()
+        self._changed()
 
     def _explanation(self, statement: Explain, asked: Arguments) -> Explanation:
         with _placed_after(statement.before):
@@ -194,10 +231,13 @@ class Statements:
         names = query_parameters(text)
         given = dict.fromkeys(names) if values is None else values
         question = replace(self.question(text, Arguments(given)), supposed=values is None)
-        columns = self._answerer.describe(question)
+        prepared = self._answerer.planned(question)
         types = self._answerer.types_of(given)
         parameters = tuple(QueryParameter(name, types[name]) for name in names)
-        return Description(_answer_columns(columns), parameters)
+        found = Description(_answer_columns(prepared.shown), parameters)
+        if len(text) <= _LONGEST_DESCRIBED and not prepared.passing:
+            self._known.keep(_described_key(text, values), (prepared, found), len(text))
+        return found
 
     def _listed_columns(self, statement: Command) -> tuple[Column, ...]:
         """Return the columns of a command's listing, after the command's checks."""
@@ -247,9 +287,11 @@ class Statements:
                 checked = _checked(self._policy, name, value, place)
                 self._set.pop(INSTEAD_OF.get(name, ""), None)
                 self._set[name] = checked
+                self._changed()
                 return listings.parameter_listing(self._policy, self._layers(), name)
             case Reset(name):
                 self._set.pop(name, None)
+                self._changed()
                 return listings.parameter_listing(self._policy, self._layers(), name)
             case Show(ShowSubject.BUDGET):
                 return listings.budget_listing(self._answerer.budget())
@@ -350,6 +392,10 @@ def _placed_after(before: str) -> Iterator[None]:
         if error.place is not None and error.place.source == "query":
             error.place = error.place.after(before)
         raise
+
+
+def _described_key(text: str, values: PlaceholderValues | None) -> tuple[str, object]:
+    return text, None if values is None else values_key(values)
 
 
 def _answer_columns(columns: Iterable[Column]) -> tuple[AnswerColumn, ...]:

@@ -133,7 +133,7 @@ def release(connection: dpsql.Connection, prepared: Prepared) -> None:
 def forget(connection: dpsql.Connection) -> None:
     """Undo SET, and forget what was planned."""
     connection._statements.reset()
-    connection._answerer.preparer._remembered.clear()
+    connection._answerer.preparer._shared.clear()
 
 
 # -- what can be taken away ------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def test_what_is_remembered_depends_on_the_parameters_and_is_bounded(
     small = connection.explain("SELECT count(*) FROM visits", max_rows_contributed=2)
     large = connection.explain("SELECT count(*) FROM visits", max_rows_contributed=80)
     assert small.blocks[0].columns[0].noise_scale < large.blocks[0].columns[0].noise_scale / 30
-    assert len(connection._answerer.preparer._remembered) <= 256
+    assert len(connection._answerer.preparer._shared) <= 256
 
 
 @pytest.mark.few(1)

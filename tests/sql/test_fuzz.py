@@ -200,7 +200,7 @@ def test_the_checks_notice_a_broken_front_door(
         raise RuntimeError
 
     check(connection, text)
-    connection._answerer.preparer._remembered.clear()
+    connection._answerer.preparer._shared.clear()
     monkeypatch.setattr(f"dpsql.{broken}", comments if MARK in text else fails)
     with pytest.raises((AssertionError, RuntimeError)):
         check(connection, text)

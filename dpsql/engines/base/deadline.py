@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -21,6 +22,8 @@ class Deadline:
 
     Once left it is not interrupted: leaving waits for an ``interrupt`` that is under way, so this
     should be quick. If it raises it is called again, and no other deadline suffers.
+
+    Infinite ``seconds`` are over once it is told to ``expire``: the thread hears of it only then.
 
     Ctrl-C may come between any two instructions, also where a ``with`` statement is entered or
     left. So a deadline is over with this object, which the interrupted code does not outlive, and
@@ -42,13 +45,19 @@ class Deadline:
 
     def expire(self) -> None:
         """End the time now. For other threads to call."""
-        self._watch.end = 0.0
-        _watcher.wake()
+        endless, self._watch.end = self._watch.end == math.inf, 0.0
+        if endless:
+            _watcher.add(self._watch)
+        else:
+            _watcher.wake()
 
     def __enter__(self) -> Deadline:
         self._watch.end = time.monotonic() + self._seconds
-        self._watch.owner = ref(self, _watcher.told)
-        _watcher.add(self._watch)
+        if self._seconds == math.inf:
+            self._watch.owner = ref(self)
+        else:
+            self._watch.owner = ref(self, _watcher.told)
+            _watcher.add(self._watch)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -80,11 +80,14 @@ class PublicTables:
         self._reading: Run | None = None
         self._rows: dict[_Asked, _Rows | None] = {}
         self.views: Callable[[], PublishedViews] = NoViews  # made when first asked for
+        self.asked = 0
+        """How often rows of these tables were asked for."""
 
     def load(self, sources: Iterable[PublicSource]) -> None:
         """Copy tables into the room, once each. Raises ``EngineError`` if one cannot be."""
         try:
             for source in sources:
+                self.asked += 1
                 self._load(source)
         except (duckdb.Error, EngineError, MemoryError):
             raise EngineError() from None
@@ -101,6 +104,7 @@ class PublicTables:
         rows that it asked for last. Raises ``EngineError`` if they cannot be read.
         """
         asked = tuple(tables), statement, tuple(columns), most
+        self.asked += 1
         try:
             known = asked in self._rows
             found = self._rows.pop(asked) if known else self._read_rows(*asked)

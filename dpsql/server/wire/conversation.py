@@ -305,7 +305,9 @@ class Conversation:
         if catalog is not None:
             rows = await self._work(partial(catalog.describe, values, self._timeout))
             return catalog.parameters, wire_columns(rows.columns, rows.types)
-        found = await self._work(partial(self._session.describe, text, values))
+        found = self._session.known_description(text, values)
+        if found is None:
+            found = await self._work(partial(self._session.describe, text, values))
         names, types = [c.name for c in found.columns], [c.type for c in found.columns]
         return types_of_casts(text, len(found.parameters)), wire_columns(names, types)
 

@@ -24,10 +24,13 @@ from dpsql.server.wire.conversation import CatalogDoor, Conversation
 from dpsql.server.wire.errors import FATAL, error_fields, fields
 from dpsql.server.wire.messages import (
     CancelMessage,
+    FlushMessage,
     GssapiMessage,
     PasswordMessage,
     ProtocolError,
+    QueryMessage,
     StartupMessage,
+    SyncMessage,
     TlsMessage,
 )
 from dpsql.server.wire.probes import EDITION_SETTING, SERVER_SETTINGS, probe_of
@@ -45,6 +48,8 @@ _Found = TypeVar("_Found")
 _SECONDS_TO_SAY: Final = 1.0  # that the server stops
 _SECONDS_TO_END: Final = 5.0  # of statements that were interrupted
 _MOST_SASL: Final = 4_096
+_MOST_COLLECTED: Final = 65_536
+_FLUSHING: Final = (SyncMessage, QueryMessage, FlushMessage)
 
 
 class Encryption(Protocol):
@@ -76,6 +81,34 @@ class _Open:
         self.session.interrupt()
         if self.catalogs is not None:
             self.catalogs.interrupt()
+
+
+class _Outgoing:
+    """Collects messages to a client, to be sent together, as PostgreSQL does.
+
+    They go out when there are many bytes of them, and at a ``flush``: at the end of a query, at a
+    Sync, and where the client asks for it.
+    """
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    async def write(self, data: bytes) -> None:
+        """Add messages; waits for a client that does not read."""
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size >= _MOST_COLLECTED:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Send what there is."""
+        data = b"".join(self._parts)
+        self._parts.clear()
+        self._size = 0
+        if data:
+            await _send(self._writer, data)
 
 
 class Door:
@@ -245,16 +278,13 @@ class Door:
         catalogs = self._catalogs and self._catalogs(user, account)
         here = _Open(account, key, session, task, writer, catalogs)
         self._open[process] = here
+        out = _Outgoing(writer)
         try:
             settings = [messages.parameter_status(*each) for each in SERVER_SETTINGS.items()]
             told = session.edition
             settings.append(messages.parameter_status(EDITION_SETTING, f"{told}"))
             greeting = b"".join((*settings, messages.key_data(process, key)))
             await _send(writer, greeting + messages.ready_for_query(b"I"))
-
-            async def write(data: bytes) -> None:
-                writer.write(data)
-                await writer.drain()
 
             async def in_turn(work: Callable[[], _Found]) -> _Found:
                 return await self._workers.run(account, work)
@@ -263,22 +293,30 @@ class Door:
                 probe_of, user=user, dataset=dataset, edition=lambda: f"{session.edition}"
             )
             conversation = Conversation(
-                *(session, in_turn, self._workers.shortly, write, told, probed, catalogs)
+                *(session, in_turn, self._workers.shortly, out.write, told, probed, catalogs)
             )
             while not self._stopping:
                 head = await reader.readexactly(5)
                 body = await reader.readexactly(messages.next_length(head, messages.MOST))
                 here.busy = True
-                if not await conversation.take(messages.read_message(head[:1], body)):
+                message = messages.read_message(head[:1], body)
+                if not await conversation.take(message):
                     return
+                if isinstance(message, _FLUSHING):
+                    await out.flush()
                 here.busy = False
-            await _send(writer, _GOING)
+            await out.write(_GOING)
+            await out.flush()
+        except ProtocolError:
+            await out.flush()
+            raise
         except asyncio.CancelledError:
             if not self._stopping:
                 raise
             with suppress(TimeoutError, ConnectionError):
                 async with asyncio.timeout(_SECONDS_TO_SAY):
-                    await _send(writer, _GOING)
+                    await out.write(_GOING)
+                    await out.flush()
         finally:
             del self._open[process]
             with suppress(RuntimeError):  # the threads have ended: the dataset closes its sessions

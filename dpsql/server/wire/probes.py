@@ -6,6 +6,7 @@ their tokens, so that nothing else is taken for one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,6 +16,10 @@ from dpsql import __version__
 from dpsql.syntax.connection_statements import words_of
 
 _LONGEST: Final = 200
+# What has none of these words is no probe, whatever its tokens are.
+_MAY_BE: Final = re.compile(
+    "version|current_(?:schema|database|user)|user|set|unlisten|show", re.IGNORECASE
+)
 SERVER_VERSION: Final = "15.0"
 SERVER_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -61,7 +66,7 @@ EDITION_SETTING: Final = "dpsql.edition"
 
 def probe_of(text: str, user: str, dataset: str, edition: Callable[[], str]) -> Probe | None:
     """Answer a probe by the user of this name; None for any other statement."""
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST or _MAY_BE.search(text) is None:
         return None
     words = " ".join(words_of(text)).replace("pg_catalog . ", "")
     known = {
