@@ -10,8 +10,13 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
+import os
 import re
+import selectors
+import socket
 import ssl
+import time
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,6 +31,8 @@ from dpsql.errors import InterfaceError, OperationalError, Place
 MOST_REPLY: Final = 1 << 29
 """The most bytes of a reply that are read."""
 USUAL_SECONDS: Final = 600.0
+_SECONDS_IDLE: Final = 3.0  # a server waits for five
+_MOST_IDLE: Final = 4
 HTTP_PORT: Final = 8439
 TOKEN_VARIABLE: Final = "DPSQL_TOKEN"  # noqa: S105 - a name
 """The environment variable that the command line and notebooks read a token from."""
@@ -38,6 +45,55 @@ def is_server_address(database: object) -> bool:
     if not isinstance(database, str) or not database.lower().startswith(_SCHEMES):
         return False
     return _split(database) is not None
+
+
+class IdleConnections:
+    """The connections of the last moment, for the next requests. Safe for threads.
+
+    A request is never sent twice, as it may be paid for twice. So what the server may be about to
+    close is not used again, nor a connection that another process has as well.
+    """
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[http.client.HTTPConnection, float, int]] = deque()
+
+    def take(self, seconds: float) -> http.client.HTTPConnection | None:
+        """Take a connection, with a time limit; None if there is none."""
+        while True:
+            try:
+                connection, left, process = self._kept.pop()
+            except IndexError:
+                return None
+            young = time.monotonic() - left < _SECONDS_IDLE
+            if young and process == os.getpid() and _quiet(connection.sock):
+                connection.sock.settimeout(seconds)
+                return connection
+            connection.close()
+
+    def keep(self, connection: http.client.HTTPConnection) -> None:
+        """Keep a connection whose reply was read, and close those that are too many."""
+        self._kept.append((connection, time.monotonic(), os.getpid()))
+        if len(self._kept) > _MOST_IDLE:
+            with suppress(IndexError):
+                self._kept.popleft()[0].close()
+
+    def close(self) -> None:
+        """Close all."""
+        with suppress(IndexError):
+            while True:
+                self._kept.pop()[0].close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _quiet(sock: socket.socket | None) -> bool:
+    """Tell whether a connection is open, and nothing has come that nobody asked for."""
+    if sock is None:
+        return False
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_READ)
+        return not selector.select(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +109,7 @@ class RemoteServer:
     token: str = field(repr=False)
     account: str = ""
     seconds: float = USUAL_SECONDS
+    idle: IdleConnections = field(default_factory=IdleConnections, repr=False, compare=False)
 
     @classmethod
     def at(
@@ -129,6 +186,17 @@ class RemoteServer:
             raise _error_of(reply if kind == _PROBLEM else {}, str((body or {}).get("sql", "")))
         return reply
 
+    def close(self) -> None:
+        """Close the connections that wait for another request."""
+        self.idle.close()
+
+    def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        if self.secure is None:
+            return http.client.HTTPConnection(self.host, self.port, timeout=seconds)
+        return http.client.HTTPSConnection(
+            self.host, self.port, timeout=seconds, context=self.secure
+        )
+
     def _asked(
         self,
         method: str,
@@ -139,19 +207,16 @@ class RemoteServer:
     ) -> tuple[int, str, bytes]:
         reason = ""
         wait = self.seconds if seconds is None else seconds
-        connection = (
-            http.client.HTTPConnection(self.host, self.port, timeout=wait)
-            if self.secure is None
-            else http.client.HTTPSConnection(
-                self.host, self.port, timeout=wait, context=self.secure
-            )
-        )
+        connection, kept = self.idle.take(wait) or self._connection(wait), False
         try:
             connection.request(method, f"/v1/{path}", data, headers)
             response = connection.getresponse()
             kind = response.headers.get_content_type()
             found = response.read(MOST_REPLY + 1)
             if len(found) <= MOST_REPLY:
+                kept = not response.will_close
+                if kept:
+                    self.idle.keep(connection)
                 return response.status, kind, found
             reason = "its reply is too large"
         except ssl.SSLCertVerificationError:
@@ -161,7 +226,8 @@ class RemoteServer:
         except (OSError, http.client.HTTPException):
             reason = "the connection failed"
         finally:
-            connection.close()
+            if not kept:
+                connection.close()
         raise OperationalError(
             f"the server cannot be reached: {reason}",
             code="server_not_reached",

@@ -87,7 +87,7 @@ class RemoteQuestion:
 class RemoteConnection:
     """Asks a server. Made by ``dpsql.connect``; safe to use from several threads.
 
-    Nothing is kept open between questions: what ``SET`` sets is kept here, and sent with each.
+    The server keeps nothing between questions: what ``SET`` sets is kept here, and sent with each.
     """
 
     def __init__(self, server: RemoteServer, parameters: Mapping[str, object]) -> None:
@@ -217,6 +217,7 @@ class RemoteConnection:
     def close(self) -> None:
         """Refuse all further statements. Closing twice is no error."""
         self._closed = True
+        self._server.close()
 
     def refuse_closed(self) -> None:
         """Raise ``InterfaceError`` if the connection is closed."""

@@ -186,6 +186,8 @@ class Result(ReadableAnswer):
         self._advise = advise
         self._noise = noise
         self._caveats: tuple[Caveat, ...] | None = None
+        self._parts_left_out: tuple[LeftOutPart, ...] | None = None
+        self._compared: tuple[float, dict[str, Interval]] | None = None
         self._warned = False
         self._explain = explain
         self.cost = cost
@@ -416,7 +418,7 @@ class Result(ReadableAnswer):
         shown = self._shown(block)
         if not shown or not 0 < len(self) <= _ADVISED_ROWS:
             return
-        intervals = self.intervals()
+        intervals = self._intervals_compared(DEFAULT_CONFIDENCE)
         for one in shown:
             found = intervals.get(one.name)
             if found is not None:
@@ -429,6 +431,11 @@ class Result(ReadableAnswer):
         By private estimates, where ``left_out_share`` of the price went to them; aggregates that
         count alike have one. They follow from what was released, and cost nothing more.
         """
+        if self._parts_left_out is None:
+            self._parts_left_out = self._found_left_out()
+        return self._parts_left_out
+
+    def _found_left_out(self) -> tuple[LeftOutPart, ...]:
         found: dict[tuple[object, ...], LeftOutPart] = {}
         for block, plan in enumerate(self._noise.plans):
             shown = self._shown(block)
@@ -531,7 +538,7 @@ class Result(ReadableAnswer):
         if len(self) > _COMPARED_ROWS:
             return "Beware: intervals are of noise alone, and may not take that in."
         rows, short = 0, 0
-        intervals = self.intervals(confidence)
+        intervals = self._intervals_compared(confidence)
         for name in found.columns:
             values = self._numbers(self.columns.index(name))
             missing = values * (found.low / (1 - found.low)) if found.low < 1 else values * np.inf
@@ -543,6 +550,12 @@ class Result(ReadableAnswer):
             f"Beware: in {short:,} of {rows:,} values that is more than their intervals take in, "
             "which are of noise alone."
         )
+
+    def _intervals_compared(self, confidence: float) -> dict[str, Interval]:
+        """Return the intervals of an answer without many rows, kept for several comparisons."""
+        if self._compared is None or self._compared[0] != confidence:
+            self._compared = confidence, self.intervals(confidence)
+        return self._compared[1]
 
     def _shown(self, block: int) -> tuple[ShownAggregate, ...]:
         """List the columns that show aggregates of a block as released."""

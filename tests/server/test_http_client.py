@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import pickle
 import signal
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -25,6 +28,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 import dpsql
+from dpsql.client import transport
+from dpsql.client.transport import RemoteServer
 from dpsql.interfaces.cli import cli
 from dpsql.present.result_files import result_json
 
@@ -483,3 +488,89 @@ def test_moments_keep_their_zone() -> None:
         ((found,),) = con.sql("SELECT 1").fetchall()
     assert found == datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
     assert found.utcoffset() == timedelta(0)
+
+
+class _Counting(http.server.BaseHTTPRequestHandler):
+    """Counts connections and requests; each reply says how many there were."""
+
+    protocol_version = "HTTP/1.1"
+    connections = 0
+    requests = 0
+
+    def setup(self) -> None:
+        type(self).connections += 1
+        super().setup()
+
+    def do_POST(self) -> None:
+        type(self).requests += 1
+        self.rfile.read(int(self.headers["content-length"]))
+        body = b'{"n": 1}'
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        if self.path.endswith("last"):
+            self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def counting() -> Iterator[tuple[RemoteServer, type[_Counting]]]:
+    handler = type("Handler", (_Counting,), {})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever)
+        thread.start()
+        server = RemoteServer.at(f"http://127.0.0.1:{listening.server_port}", "token")
+        try:
+            yield server, handler
+        finally:
+            server.close()
+            listening.shutdown()
+            thread.join()
+
+
+def test_requests_share_a_connection_for_a_moment(
+    counting: tuple[RemoteServer, type[_Counting]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, handler = counting
+    for _ in range(5):
+        assert server.call("POST", "query", {}) == {"n": 1}
+    assert (handler.connections, handler.requests) == (1, 5)
+    monkeypatch.setattr(transport, "_SECONDS_IDLE", 0.0)
+    server.call("POST", "query", {})
+    assert (handler.connections, handler.requests) == (2, 6)
+
+
+def test_a_connection_that_the_server_has_closed_is_not_used_and_nothing_is_sent_twice(
+    counting: tuple[RemoteServer, type[_Counting]],
+) -> None:
+    server, handler = counting
+    for number in range(1, 5):
+        server.call("POST", "last", {})
+        assert handler.requests == number
+        time.sleep(0.1)
+    assert handler.connections == 4
+
+
+def test_a_child_process_and_a_closed_one_use_no_connection_of_before(
+    counting: tuple[RemoteServer, type[_Counting]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, handler = counting
+    server.call("POST", "query", {})
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "getpid", lambda: -1)
+        server.call("POST", "query", {})
+    assert handler.connections == 2
+    server.close()
+    server.call("POST", "query", {})
+    assert handler.connections == 3
+
+
+def test_only_a_few_connections_wait(counting: tuple[RemoteServer, type[_Counting]]) -> None:
+    server, _ = counting
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(lambda _: server.call("POST", "query", {}), range(60)))
+    assert len(server.idle._kept) <= 4
