@@ -10,7 +10,7 @@ what the clients take is not counted. Measured, in one run:
 * value: what a value of a large public answer costs to send, after the rows are there;
 * login: with TLS and SCRAM-SHA-256-PLUS, in processor time and in time;
 * idle: memory of 500 connections that do nothing;
-* sixteen: stored and new answers per second for 16 clients, beside one;
+* sixteen: stored and new answers per second for 16 clients at each door, beside one;
 * catalogs: what psql's ``\\d`` and ``\\dt`` ask, asked before.
 
 Prints a table and writes benchmarks/results/serve.json.
@@ -281,15 +281,20 @@ def idle(server: Server) -> float:
         return server.memory - before
 
 
-def rate(server: Server, clients: int, ask: Callable[[Any, int], object], seconds: float) -> float:
+def rate(
+    connect: Callable[[str], Any],
+    clients: int,
+    ask: Callable[[Any, int], object],
+    seconds: float,
+) -> float:
     """Return answers per second of so many clients at once, on all accounts in turn."""
     counts = [0] * clients
     ready = threading.Barrier(clients + 1)
     stop = threading.Event()
 
     def work(number: int) -> None:
-        with server.connect(ACCOUNTS[number % len(ACCOUNTS)]) as con:
-            ask(con, -1)
+        with connect(ACCOUNTS[number % len(ACCOUNTS)]) as con:
+            ask(con, number * 1_000_000 - 1)
             ready.wait()
             while not stop.is_set():
                 ask(con, number * 1_000_000 + counts[number])
@@ -327,10 +332,22 @@ def main() -> None:
         def ask_new(con: psycopg.Connection[Any], number: int) -> None:
             con.execute(new_question(fresh + number)).fetchall()
 
+        def ask_stored_by_http(client: dpsql.RemoteConnection, number: int) -> None:
+            client.sql(STORED)
+
+        def ask_new_by_http(client: dpsql.RemoteConnection, number: int) -> None:
+            client.sql(new_question(fresh + number))
+
         rates = {}
-        for name, ask in (("stored", ask_stored), ("new", ask_new)):
+        asking: dict[str, tuple[Callable[[str], Any], Callable[[Any, int], object]]] = {
+            "stored": (server.connect, ask_stored),
+            "new": (server.connect, ask_new),
+            "http stored": (server.client, ask_stored_by_http),
+            "http new": (server.client, ask_new_by_http),
+        }
+        for name, (connect, ask) in asking.items():
             for clients in (1, 16):
-                rates[f"{name}, {clients}"] = rate(server, clients, ask, given.seconds)
+                rates[f"{name}, {clients}"] = rate(connect, clients, ask, given.seconds)
                 fresh += 10**8
     figures = {
         "stored answer, ms": (1e3 * stored, 1e3 * wire["stored"], 1e3 * wire["http stored"]),

@@ -71,7 +71,7 @@ class IdleConnections:
             connection.close()
 
     def keep(self, connection: http.client.HTTPConnection) -> None:
-        """Keep a connection whose reply was read, and close those that are too many."""
+        """Keep a connection after its reply, and close the oldest ones beyond a number."""
         self._kept.append((connection, time.monotonic(), os.getpid()))
         if len(self._kept) > _MOST_IDLE:
             with suppress(IndexError):

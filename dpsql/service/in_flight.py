@@ -44,7 +44,7 @@ class InFlight:
         self._lock = threading.Lock()
 
     def take(self, question: _Question, turn: _Turn) -> threading.Lock | None:
-        """Take the turn of a question; where another call has it, return what that has locked.
+        """Take the turn of a question, or return the lock of another call's turn.
 
         Nobody else refers to the turn of a call: it is gone with it. A call inside of another one
         of its thread waits for none, which could not end, and no turn outlives a fork.
@@ -67,7 +67,7 @@ class InFlight:
 
 
 class Turns:
-    """One session's turns among those of all sessions, which it waits for one at a time."""
+    """The turns of one session, among those of all sessions of a dataset."""
 
     def __init__(self, in_flight: InFlight, account: str) -> None:
         self._in_flight = in_flight

@@ -172,7 +172,7 @@ class Statements:
                 return Description(_answer_columns(self._listed_columns(statement)), ())
 
     def known_description(self, text: str, values: PlaceholderValues | None) -> Description | None:
-        """Return the description that a SELECT was given before, if that holds still."""
+        """Return the earlier description of a SELECT, if it holds still; else None."""
         known = self._known.get(_described_key(text, values))
         if known is None or not known[0].holds(clock.present_moment()):
             return None
