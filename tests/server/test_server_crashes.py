@@ -75,7 +75,7 @@ class Load:
         self, con: psycopg.Connection[Any], draw: random.Random, number: int, account: str
     ) -> None:
         for _ in range(draw.randrange(1, 6)):
-            # Some were asked before, by the same client: two at once would both pay.
+            # Some were asked before, by the same client.
             old = number * 20 + draw.randrange(20)
             condition = old if draw.random() < 0.3 else draw.randrange(1_000, 10**9)
             asked = (
