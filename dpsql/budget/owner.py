@@ -12,9 +12,10 @@ from dataclasses import replace
 from heapq import merge
 from itertools import islice
 
-from dpsql.budget.account import AccountReport, any_account
+from dpsql.budget.account import OWNER, AccountReport, any_account
 from dpsql.budget.forecasts import RECENT
-from dpsql.budget.payer import policy_budgets
+from dpsql.budget.payer import payer, policy_budgets
+from dpsql.core.formatting import significant
 from dpsql.errors import LedgerError
 from dpsql.ledger import Entry, Head, Ledger, Owner
 from dpsql.policy.model import Policy
@@ -64,6 +65,33 @@ def limit_account(
         )
     terms = {"epsilon": epsilon, "delta": delta, "composition": composition.value}
     actions.set_limits(path, most, terms=json.dumps(terms))
+
+
+def raise_limit(
+    ledger: Ledger, actions: Owner, policy: Policy, analyst: str, epsilon: float
+) -> None:
+    """Let an analyst's account spend up to an epsilon in a window, by raising the owner's limit.
+
+    Its delta and composition stay; without such a limit, or with a higher one, nothing is changed.
+    Raises ``LedgerError`` (``policies_give_less``) where the policy's own limit is lower, which the
+    ledger cannot raise, and as :func:`limit_account` does.
+    """
+    path = payer(policy, analyst).path
+    given = policy_budgets(policy, analyst)[path]
+    if given.epsilon < epsilon:
+        raise LedgerError(
+            f"the policies give the account {path} less: epsilon {significant(given.epsilon)}",
+            code="policies_give_less",
+            hint="Change its epsilon in the policies first; a limit in the ledger only narrows it.",
+        )
+    if path not in ledger.accounts():
+        return
+    report = any_account(path, given, ledger)
+    for limit in report.limits:
+        if limit.source == OWNER and limit.budget.epsilon < epsilon:
+            limit_account(
+                *(ledger, actions, path, epsilon, limit.budget.delta, limit.budget.composition)
+            )
 
 
 def latest_entries(

@@ -176,6 +176,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "is suspended.",
     },
     InterfaceError: {
+        "token_not_private": "Others may read the file with the token for a server.",
         "token_missing": "A server over HTTP is to be asked without a token.",
         "bad_request": "A request over HTTP that cannot be read, or has fields that it may not.",
         "body_too_large": "The body of a request over HTTP is too large.",
@@ -185,6 +186,9 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "nothing_to_set": "SET or RESET over HTTP, in a request that names no session.",
         "policies_changed": "Policies that an owner sends follow others than are served.",
         "query_running": "A query with the id that a request over HTTP chose still runs.",
+        "request_decided": "An owner has decided on a request for more budget before.",
+        "too_many_requests": "A user of a server has asked for more budget too often.",
+        "unknown_request": "A server has no request for more budget of this number.",
         "too_slow": "The body of a request over HTTP came too slowly.",
         "query_not_running": "No query runs with the id that was to be cancelled.",
         "unknown_route": "The server has no such route of HTTP.",
@@ -341,6 +345,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "ledger_not_picklable": "An open ledger cannot be copied or sent to another process; its "
         "place can.",
         "ledger_not_suspended": "The account to be reopened is not suspended.",
+        "policies_give_less": "The policies give an account less than a request for more budget "
+        "asks for.",
         "ledger_other_composition": "The account was charged under another composition than it is "
         "given now.",
         "ledger_over_limit": "A limit was lowered below what counts in the present window, "

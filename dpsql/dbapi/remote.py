@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, Unpack, cast
 
 from dpsql import errors
 from dpsql.client.answers import RemoteAnswer
+from dpsql.client.budget_requests import RemoteBudgetRequest, own_requests, request_budget
 from dpsql.client.transport import RemoteServer, bad_reply
 from dpsql.core.formatting import significant
 from dpsql.core.plain import plain_or
@@ -173,6 +174,16 @@ class RemoteConnection:
         names = ("account", "composition", "epsilon_limit", "epsilon_spent", "epsilon_left")
         counts = ("questions", "unsettled", "suspended")
         return _read(lambda: RemoteBudget(*(found[name] for name in (*names, *counts))))
+
+    def request_budget(self, epsilon: float, why: str) -> RemoteBudgetRequest:
+        """Ask the owners that the account may spend up to an epsilon in a window, and say why."""
+        self.refuse_closed()
+        return request_budget(self._server, epsilon, why)
+
+    def budget_requests(self, limit: int = 20) -> tuple[RemoteBudgetRequest, ...]:
+        """List one's latest requests for more budget with their outcome, the latest first."""
+        self.refuse_closed()
+        return own_requests(self._server, int(limit))
 
     def history(self, limit: int = 20) -> tuple[RemoteQuestion, ...]:
         """List the latest questions that were paid for, the latest first."""

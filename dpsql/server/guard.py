@@ -251,6 +251,23 @@ class Guard:
             raise login_failed()
         return self._chosen(knock.attempt, knock.login, asked)
 
+    def account_to_fill(self, knock: TokenKnock, asked: str | None) -> str:
+        """Choose the account that a token may ask more budget for.
+
+        Raises as :meth:`admit_by_token` does, and ``NotSupportedError`` (``not_allowed``) for a
+        token that asks no questions: owners read requests as words of a person.
+        """
+        self.require_current(knock)
+        assert knock.login is not None, "only who is let in is current"
+        if TokenScope.ASK not in knock.login.scopes:
+            self._note_refusal(knock.attempt, "not_allowed")
+            raise NotSupportedError(
+                "this token may not ask for more budget",
+                code="not_allowed",
+                hint="Use a token with the scope ask.",
+            )
+        return self.account_of(knock, asked)
+
     def _chosen(self, attempt: LoginAttempt, login: Login, asked: str | None) -> str:
         try:
             return self._account(login, asked)

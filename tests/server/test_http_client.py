@@ -180,6 +180,7 @@ def test_commands_ask_a_server(server: HttpServing, tmp_path: Path) -> None:
     assert pyarrow.parquet.read_table(target).column_names == ["ward", "n"]
     kept = tmp_path / "token"
     kept.write_text(f"{server.tokens['ana']}\n")
+    kept.chmod(0o600)
     words = ["query", "--dry-run", "--token-file", str(kept), "-a", "bob", QUESTION]
     found = asked(server, *words, DPSQL_TOKEN="")
     assert "Mechanism  known_domain" in found.stdout

@@ -102,7 +102,7 @@ def test_all_verifiers_of_a_file_have_the_same_iterations(tmp_path: Path) -> Non
 
 
 def test_another_version_is_refused(path: Path) -> None:
-    change(path, "PRAGMA user_version = 3")
+    change(path, "PRAGMA user_version = 4")
     with fails_with("users_version"):
         Users(path)
 
@@ -156,7 +156,7 @@ def test_a_lock_of_another_process_is_waited_for_and_told(
 
 def test_a_change_that_fails_is_undone(path: Path) -> None:
     with Users(path) as users:
-        with fails_with("users_not_written"), users._writing() as write:
+        with fails_with("users_not_written"), users._file.writing() as write:
             write("UPDATE users SET disabled = 1", ())
             write("INSERT INTO settings SELECT * FROM settings", ())
         assert not users.user("olga").disabled

@@ -228,7 +228,7 @@ def test_the_work_of_known_and_unknown_users_is_the_same(
 
     monkeypatch.setattr("dpsql.server.people.scram.hmac.digest", counted)
     monkeypatch.setattr(passwords, "_hasher", CountedHasher)
-    ana._connection.set_trace_callback(lambda sql: done.append("statement"))
+    ana._file._connection.set_trace_callback(lambda sql: done.append("statement"))
 
     def work(name: str) -> list[str]:
         done.clear()
@@ -356,7 +356,7 @@ def test_the_last_day_of_use_is_recorded_once_a_day(ana: Users, clock: Clock) ->
     login = ana.check_token(ana.issue_token("ana", "laptop").secret)
     assert ana.tokens("ana")[0].last_used is None
     written: list[str] = []
-    ana._connection.set_trace_callback(
+    ana._file._connection.set_trace_callback(
         lambda sql: written.append(sql) if sql.startswith("UPDATE") else None
     )
     for hours in (0, 6, 24, 1):
@@ -385,7 +385,7 @@ def test_tokens_are_listed(ana: Users, clock: Clock) -> None:
 def test_no_secret_is_stored_or_shown(ana: Users, tmp_path: Path) -> None:
     issued: IssuedToken = ana.issue_token("ana", "laptop")
     ana.set_password("ana", "another horse battery")
-    ana._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    ana._file._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     stored = (tmp_path / "users.db").read_bytes()
     assert b"ana-tools" in stored
     for secret in (PASSWORD, "another horse battery", issued.secret, issued.secret[6:]):

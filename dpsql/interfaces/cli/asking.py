@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
-from click.core import ParameterSource
 
-from dpsql.client.transport import TOKEN_VARIABLE, is_server_address
-from dpsql.errors import InterfaceError
+from dpsql.client.transport import is_server_address
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.budget.ledgers import announce, located
+from dpsql.interfaces.cli.servers import AskedServer, asked_server
 
 if TYPE_CHECKING:
     from dpsql.core.progress import Percent
@@ -24,10 +22,6 @@ if TYPE_CHECKING:
     from dpsql.dbapi.remote import RemoteConnection
 
     AskedConnection: TypeAlias = Connection | RemoteConnection
-
-_MOST_TOKEN: Final = 1_000  # bytes of a file that may hold one
-_OF_FILES: Final = ("policies", "ledger", "session")
-_OF_SERVERS: Final = ("token_file", "ca_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +45,13 @@ class AskedSource:
         """True if a server is asked."""
         return is_server_address(self.database)
 
+    def server(self) -> AskedServer | None:
+        """Return the server that is asked; None for data of one's own.
+
+        Raises ``UsageError`` for options of the other kind of source.
+        """
+        return asked_server(self.database, self.analyst, self.token_file, self.ca_file)
+
     @property
     def ledger_place(self) -> str | None:
         """The place of the ledger; None where a server has it."""
@@ -70,20 +71,20 @@ class AskedSource:
         """Connect, until the end; ``explains`` needs no ledger. Raises as ``dpsql.connect``."""
         from dpsql.dbapi.connection import connect
 
-        self._refuse_others()
-        if self.at_server:
-            trusted = None if self.ca_file is None else str(self.ca_file)
-            server, token = str(self.database), self._token()
+        server = self.server()
+        if server is not None:
             with connect(
-                server, token=token, analyst=self.analyst or "", certificate=trusted
+                server.address,
+                token=server.token(),
+                analyst=server.account,
+                certificate=server.certificate,
             ) as remote:
                 yield remote
             return
-        if self.analyst is None:
-            raise click.UsageError("Missing option '--analyst' / '-a'.")
+        analyst = self.required_analyst()
         place = None if explains else located(self.ledger, self.policies, self.database)
         with connect(
-            *(self.database, self.policies, place, self.analyst),
+            *(self.database, self.policies, place, analyst),
             session=self.session,
             progress=progress,
         ) as found:
@@ -91,35 +92,11 @@ class AskedSource:
                 announce(found.ledger_created, place)
             yield found
 
-    def _refuse_others(self) -> None:
-        """Refuse options of the command line that belong to the other kind of source."""
-        ctx = click.get_current_context()
-        what = "data of one's own" if self.at_server else "the address of a server"
-        for name in _OF_FILES if self.at_server else _OF_SERVERS:
-            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--{name.replace('_', '-')} is for {what}")
-
-    def _token(self) -> str:
-        """Read the token of the file, or of the environment.
-
-        Raises ``InterfaceError`` (``token_missing``).
-        """
-        if self.token_file is None:
-            found = os.environ.get(TOKEN_VARIABLE, "")
-        else:
-            try:
-                with self.token_file.open("rb") as file:
-                    found = file.read(_MOST_TOKEN).decode("ascii")
-            except (OSError, UnicodeError):
-                found = ""
-        if not found.strip():
-            raise InterfaceError(
-                "there is no token for the server",
-                code="token_missing",
-                hint=f"Name a file that holds it with --token-file, or set {TOKEN_VARIABLE}. "
-                "`dpsql user token` makes one.",
-            )
-        return found.strip()
+    def required_analyst(self) -> str:
+        """Return the analyst. Raises ``UsageError`` where there is none."""
+        if self.analyst is None:
+            raise click.UsageError("Missing option '--analyst' / '-a'.")
+        return self.analyst
 
 
 def asks(command: options.CommandFunction) -> options.CommandFunction:

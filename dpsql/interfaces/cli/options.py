@@ -267,6 +267,11 @@ def privacy_parameters(command: CommandFunction) -> CommandFunction:
     return _stacked((*map(_parameter, PARAMETERS.values()), forced))(command)
 
 
+def token(command: CommandFunction) -> CommandFunction:
+    """Add the options of who asks a server, and how it is known."""
+    return _stacked((token_file, ca_file))(command)
+
+
 def of_a_source(command: CommandFunction) -> CommandFunction:
     """Add the options of where a question is asked, and by whom: one's own data, or a server."""
     known = (policies, ledger, optional_analyst, session, token_file, ca_file)
@@ -276,6 +281,11 @@ def of_a_source(command: CommandFunction) -> CommandFunction:
 def of_a_question(command: CommandFunction) -> CommandFunction:
     """Add the options of a question: SQL, analyst, ledger and privacy parameters."""
     return _stacked((database, policies, ledger, analyst, session, privacy_parameters))(command)
+
+
+def at_a_server(command: CommandFunction) -> CommandFunction:
+    """Add the options of what is done at a server alone: its address, a token, an account."""
+    return _stacked((database, optional_analyst, token_file, ca_file))(command)
 
 
 def of_a_server(command: CommandFunction) -> CommandFunction:

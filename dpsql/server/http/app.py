@@ -48,15 +48,18 @@ from dpsql.server.guard import Admitted, Guard, TokenKnock
 from dpsql.server.http.administration.act import Act
 from dpsql.server.http.administration.doing import done
 from dpsql.server.http.administration.operations import DOING
+from dpsql.server.http.administration.requests import request_facts
 from dpsql.server.http.bodies import (
     MOST_HISTORY,
     BudgetReply,
+    BudgetRequestsReply,
     DescribeReply,
     DescribeRequest,
     ExplainReply,
     ExplainRequest,
     HealthReply,
     HistoryReply,
+    MoreBudgetRequest,
     PaidQuestion,
     QueryRequest,
     StatementColumn,
@@ -87,6 +90,7 @@ from dpsql.server.http.reading import (
     require_no_body,
     require_one_length,
 )
+from dpsql.server.people.budget_requests import BudgetRequest
 from dpsql.server.people.records import ALL_SCOPES, WIRE_SEPARATOR, Login, Role
 from dpsql.server.people.scram import login_failed
 from dpsql.server.tally import Tally
@@ -442,6 +446,42 @@ class HttpApp:
                 room=more_questions(report),
             )
         )
+
+    async def _request_budget(self, call: _Call) -> Response:
+        """Keep a request for more budget, which reads nothing and needs no session."""
+        given: MoreBudgetRequest = call.given
+
+        def kept() -> Response:
+            account = self._guard.account_to_fill(call.knock, call.account)
+            login = call.knock.login
+            assert login is not None, "only who is let in asks"
+
+            def noted(one: BudgetRequest) -> None:
+                self._desk.audit.write(
+                    "budget_requested",
+                    user=one.user,
+                    token=login.token,
+                    account=one.account,
+                    number=one.number,
+                    epsilon=one.epsilon,
+                )
+
+            requests = self._desk.users.requests
+            return _reply(
+                request_facts(requests.file(login.user, account, given.epsilon, given.why, noted))
+            )
+
+        return await self._workers.shortly(kept)
+
+    async def _own_requests(self, call: _Call) -> Response:
+        login = call.knock.login
+        assert login is not None, "only who is let in asks"
+        given = query_numbers(call.request.query_params.multi_items(), {"limit": MOST_HISTORY})
+        limit = given.get("limit", MOST_HISTORY)
+        found = await self._workers.shortly(
+            lambda: self._desk.users.requests.of_user(login.user, limit)
+        )
+        return _reply(BudgetRequestsReply(requests=[request_facts(each) for each in found]))
 
     async def _history(self, call: _Call) -> Response:
         given = query_numbers(call.request.query_params.multi_items(), {"limit": MOST_HISTORY})

@@ -31,6 +31,9 @@ MOST_SQL: Final = 65_536
 """The longest statement, in characters."""
 MOST_VALUES: Final = 3_000
 MOST_HISTORY: Final = 200
+MOST_WHY: Final = 500
+"""The longest reason of a request for more budget, in characters."""
+MOST_EPSILON: Final = 1_000_000.0
 _READERS: Final = {
     "date": date.fromisoformat,
     "timestamp": datetime.fromisoformat,
@@ -195,6 +198,34 @@ class BudgetReply(ReplyPart):
     unsettled: int
     suspended: bool
     room: list[RoomFor]
+
+
+class MoreBudgetRequest(ReplyPart):
+    """A request that the account may spend up to ``epsilon`` in a window, and why."""
+
+    epsilon: Annotated[float, Field(gt=0, le=MOST_EPSILON, allow_inf_nan=False)]
+    why: Annotated[str, Field(min_length=1, max_length=MOST_WHY)]
+
+
+class BudgetRequestFacts(ReplyPart):
+    """A request for more budget; ``note`` is what the owner who decided says about it."""
+
+    number: int
+    user: str
+    account: str
+    epsilon: float
+    why: str
+    asked: str
+    state: Literal["open", "approved", "refused"]
+    owner: str | None
+    note: str
+    decided: str | None
+
+
+class BudgetRequestsReply(ReplyPart):
+    """Requests for more budget."""
+
+    requests: list[BudgetRequestFacts]
 
 
 class PaidQuestion(ReplyPart):

@@ -11,10 +11,11 @@ import os
 import sqlite3
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from dpsql.core.formatting import printable
 from dpsql.errors import InterfaceError
@@ -22,7 +23,7 @@ from dpsql.errors import InterfaceError
 USERS_APPLICATION: Final = 0x64707375
 """Marks a SQLite file as one of users: the letters ``dpsu``."""
 
-USERS_VERSION: Final = 2
+USERS_VERSION: Final = 3
 
 # ``secret`` and ``no_hash`` answer for users who do not exist. All verifiers have the same number
 # of iterations, as another number would tell who exists.
@@ -57,10 +58,58 @@ CREATE TABLE tokens (
     last_used INTEGER,
     PRIMARY KEY (user, name)
 ) STRICT;
+CREATE TABLE requests (
+    number  INTEGER PRIMARY KEY AUTOINCREMENT,
+    user    TEXT NOT NULL REFERENCES users,
+    account TEXT NOT NULL,
+    epsilon REAL NOT NULL CHECK (epsilon > 0),
+    why     TEXT NOT NULL,
+    asked   INTEGER NOT NULL,
+    state   TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'approved', 'refused')),
+    owner   TEXT CHECK ((owner IS NULL) = (state = 'open')),
+    note    TEXT NOT NULL DEFAULT '',
+    decided INTEGER CHECK ((decided IS NULL) = (state = 'open'))
+) STRICT;
+CREATE INDEX requests_of_user ON requests (user, asked);
 """
 
 _PATIENCE: Final = 5.0
 _FOREIGN_HINT: Final = "Give another path with --users; the file was not changed."
+
+
+class UserFile:
+    """An open file of users: its transactions, one at a time. Safe for threads.
+
+    Raises ``InterfaceError`` as :func:`open_user_file` does, and for a file that cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        self._connection = open_user_file(path)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def read(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of a query."""
+        with self._lock, users_told(self._path):
+            return self._connection.execute(sql, values).fetchall()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Callable[[str, Sequence[object]], sqlite3.Cursor]]:
+        """Begin a transaction and lend its execution of statements; undo it if anything fails."""
+        with self._lock, users_told(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection.execute
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
 
 
 def open_user_file(path: Path) -> sqlite3.Connection:

@@ -12,10 +12,8 @@ import hashlib
 import json
 import secrets
 import sqlite3
-import threading
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +22,7 @@ from typing import Any, Final, Self
 from dpsql.core.formatting import printable
 from dpsql.core.names import look_alikes
 from dpsql.errors import InterfaceError, ParameterError
+from dpsql.server.people.budget_requests import BudgetRequests
 from dpsql.server.people.passwords import hash_password, matches_hash, require_good_password
 from dpsql.server.people.records import (
     WIRE_SEPARATOR,
@@ -45,7 +44,7 @@ from dpsql.server.people.scram import (
     login_failed,
     require_iterations,
 )
-from dpsql.server.people.user_file import create_user_file, open_user_file, users_told
+from dpsql.server.people.user_file import UserFile, create_user_file
 
 ISSUED_PREFIX: Final = "dpsql_"
 """How every token begins, so that programs which look for leaked secrets find it."""
@@ -78,11 +77,11 @@ class Users:
 
     def __init__(self, path: str | Path, *, clock: Callable[[], datetime] = _now) -> None:
         """Open the file at ``path``. Raises ``InterfaceError`` (``users_missing`` and others)."""
-        self._path = Path(path)
         self._clock = clock
-        self._lock = threading.RLock()
-        self._connection = open_user_file(self._path)
-        ((self._secret, self.iterations, self._no_hash),) = self._read(
+        self._file = UserFile(Path(path))
+        self.requests = BudgetRequests(self._file, clock)
+        """Requests of users for more budget, which are in the same file."""
+        ((self._secret, self.iterations, self._no_hash),) = self._file.read(
             "SELECT secret, iterations, no_hash FROM settings"
         )
 
@@ -110,8 +109,7 @@ class Users:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._connection.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -142,8 +140,8 @@ class Users:
         require_good_password(name, password)
         secret = (self._verifier(password), hash_password(password))
         now = self._seconds()
-        with self._writing() as write:
-            names = [each for (each,) in self._read("SELECT name FROM users")]
+        with self._file.writing() as write:
+            names = [each for (each,) in self._file.read("SELECT name FROM users")]
             self._require_free(name, names)
             values = (name, *_stored(found, named), *secret, now, now)
             write(
@@ -155,7 +153,7 @@ class Users:
 
     def user(self, name: str) -> User:
         """Return a user. Raises ``InterfaceError`` (``unknown_user``)."""
-        rows = self._read(f"{_USER} WHERE name = ?", (_key(name),))
+        rows = self._file.read(f"{_USER} WHERE name = ?", (_key(name),))
         if not rows:
             raise InterfaceError(
                 f"there is no user {printable(name)}",
@@ -166,7 +164,7 @@ class Users:
 
     def users(self) -> tuple[User, ...]:
         """Return all users, by name."""
-        return tuple(map(_user, self._read(f"{_USER} ORDER BY name")))
+        return tuple(map(_user, self._file.read(f"{_USER} ORDER BY name")))
 
     def set_password(self, name: str, password: str | bytes) -> User:
         """Give a user another password. Tokens stay as they are."""
@@ -223,7 +221,7 @@ class Users:
         )
         kept = (_digest(secret), self._verifier(secret), *_stored(*scope), _words(allowed))
         ends = None if expires is None else int(expires.timestamp())
-        with self._writing() as write:
+        with self._file.writing() as write:
             if any(
                 known.name == name and known.is_valid(self._clock())
                 for known in self.tokens(owner.name)
@@ -244,15 +242,17 @@ class Users:
     def tokens(self, user: str | None = None) -> tuple[Token, ...]:
         """Return the tokens of a user, or of all, by name; revoked and expired ones too."""
         if user is None:
-            rows = self._read(f"{_ISSUED} ORDER BY user, name")
+            rows = self._file.read(f"{_ISSUED} ORDER BY user, name")
         else:
-            rows = self._read(f"{_ISSUED} WHERE user = ? ORDER BY name", (self.user(user).name,))
+            rows = self._file.read(
+                f"{_ISSUED} WHERE user = ? ORDER BY name", (self.user(user).name,)
+            )
         return tuple(map(_token, rows))
 
     def revoke_token(self, user: str, name: str) -> Token:
         """Revoke a token for good. Raises ``InterfaceError`` (``unknown_token``)."""
         found = self._token(self.user(user).name, _key(name))
-        with self._writing() as write:
+        with self._file.writing() as write:
             write(
                 "UPDATE tokens SET revoked = 1 WHERE user = ? AND name = ?",
                 (found.user, found.name),
@@ -271,9 +271,9 @@ class Users:
         key = _key(wire_name)
         user, sign, token = key.partition(WIRE_SEPARATOR)
         if sign:
-            rows = self._read(f"{_BY_ISSUED} t.user = ? AND t.name = ?", (user, token))
+            rows = self._file.read(f"{_BY_ISSUED} t.user = ? AND t.name = ?", (user, token))
         else:
-            rows = self._read(_BY_NAME, (user,))
+            rows = self._file.read(_BY_NAME, (user,))
         mock = ScramVerifier.mock(self._secret, key, self.iterations)
         if not rows:
             return Credential(mock, None)
@@ -282,7 +282,7 @@ class Users:
     def check_password(self, name: str, password: str | bytes) -> Login:
         """Return the login of a user by a password. Raises ``login_failed``, whatever is wrong."""
         key = _key(name)
-        rows = self._read(_BY_NAME, (key,))
+        rows = self._file.read(_BY_NAME, (key,))
         matches = matches_hash(rows[0][1] if rows else self._no_hash, password)
         login = self._login(key, rows[0]) if rows else None
         if not matches or login is None:
@@ -292,7 +292,7 @@ class Users:
     def check_token(self, secret: str) -> Login:
         """Return the login that a token is worth by itself. Raises ``login_failed``."""
         # Who does not know a token cannot choose its digest: that an index finds it tells nothing.
-        rows = self._read(f"{_BY_ISSUED} t.digest = ?", (_digest(secret),))
+        rows = self._file.read(f"{_BY_ISSUED} t.digest = ?", (_digest(secret),))
         login = self._login(rows[0][-1], rows[0]) if rows else None
         if login is None:
             raise login_failed()
@@ -301,10 +301,10 @@ class Users:
     def require_current(self, login: Login) -> None:
         """Raise ``login_failed`` unless a login would still be the same one."""
         if login.token is None:
-            rows = self._read(_BY_NAME, (login.user,))
+            rows = self._file.read(_BY_NAME, (login.user,))
         else:
             by_name = f"{_BY_ISSUED} t.user = ? AND t.name = ?"
-            rows = self._read(by_name, (login.user, login.token))
+            rows = self._file.read(by_name, (login.user, login.token))
         if not rows or self._login(login.user, rows[0]) != login:
             raise login_failed()
 
@@ -314,12 +314,12 @@ class Users:
             return
         today = self._clock().toordinal()
         unknown = "(last_used IS NULL OR last_used < ?)"
-        if not self._read(
+        if not self._file.read(
             f"SELECT 1 FROM tokens WHERE user = ? AND name = ? AND {unknown}",
             (login.user, login.token, today),
         ):
             return
-        with self._writing() as write:
+        with self._file.writing() as write:
             write(
                 f"UPDATE tokens SET last_used = ? WHERE user = ? AND name = ? AND {unknown}",
                 (today, login.user, login.token, today),
@@ -347,7 +347,7 @@ class Users:
         return ScramVerifier.of_password(secret, self.iterations).text()
 
     def _token(self, user: str, name: str) -> Token:
-        rows = self._read(f"{_ISSUED} WHERE user = ? AND name = ?", (user, name))
+        rows = self._file.read(f"{_ISSUED} WHERE user = ? AND name = ?", (user, name))
         if not rows:
             raise InterfaceError(
                 f"the user {user} has no token {printable(name)}",
@@ -367,30 +367,13 @@ class Users:
 
     def _change(self, name: str, assignments: str, values: Sequence[object]) -> User:
         found = self.user(name).name
-        with self._writing() as write:
+        with self._file.writing() as write:
             sql = f"UPDATE users SET {assignments}, changed = ? WHERE name = ?"
             write(sql, (*values, self._seconds(), found))
         return self.user(found)
 
     def _seconds(self) -> int:
         return int(self._clock().timestamp())
-
-    def _read(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
-        with self._lock, users_told(self._path):
-            return self._connection.execute(sql, values).fetchall()
-
-    @contextmanager
-    def _writing(self) -> Iterator[Callable[[str, Sequence[object]], object]]:
-        """Begin a transaction and lend its execution of statements; undo it if anything fails."""
-        with self._lock, users_told(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection.execute
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
 
 
 def open_or_create_users(path: str | Path, iterations: int | None = None) -> Users:

@@ -1,6 +1,6 @@
 """``dpsql budget``: spending and remaining budget of accounts, and the ledger that counts it.
 
-Its commands are in modules of their own: ``budget_show``, ``budget_chain`` and ``budget_owner``.
+Its commands are in modules of their own: ``show``, ``requests``, ``chain`` and ``owner``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import click
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.budget import chain as budget_chain
 from dpsql.interfaces.cli.budget import owner as budget_owner
+from dpsql.interfaces.cli.budget import requests as budget_requests
 from dpsql.interfaces.cli.budget import show as budget_show
 
 
@@ -48,6 +49,10 @@ for command in (
     budget_show.show_command,
     budget_show.estimate_command,
     budget_show.history_command,
+    budget_requests.request_command,
+    budget_requests.requests_command,
+    budget_requests.approve_command,
+    budget_requests.refuse_command,
     budget_chain.verify_command,
     budget_chain.head_command,
     budget_chain.export_command,

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, JsonValue, SecretStr
 
 from dpsql.agents.replies import ReplyPart
+from dpsql.server.http.bodies import MOST_WHY
 
 MOST_POLICIES: Final = 600_000
 """The longest text of policies, in characters."""
@@ -173,6 +174,16 @@ class ForgottenReply(DoneReply):
     """How many stored answers were deleted."""
 
     deleted: int
+
+
+# -- requests for more budget ---------------------------------------------------------------------
+
+
+class DecisionRequest(ReplyPart):
+    """A decision on a request for more budget, and what its user is told about it."""
+
+    number: Annotated[int, Field(ge=1, le=MOST_NUMBER)]
+    note: Annotated[str, Field(max_length=MOST_WHY)] = ""
 
 
 # -- policies -------------------------------------------------------------------------------------

@@ -8,8 +8,16 @@ from typing import Final
 
 from dpsql.agents.replies import ReplyPart
 from dpsql.server.desk import Desk
-from dpsql.server.http.administration import accounts, bodies, policies, records, users
+from dpsql.server.http.administration import (
+    accounts,
+    bodies,
+    policies,
+    records,
+    requests,
+    users,
+)
 from dpsql.server.http.administration.act import Act
+from dpsql.server.http.bodies import BudgetRequestFacts, BudgetRequestsReply
 from dpsql.server.http.operation import Operation
 from dpsql.server.people.records import Role
 
@@ -194,6 +202,37 @@ _TABLE: Final[tuple[tuple[Operation, Doing], ...]] = (
             bodies.ForgottenReply,
         ),
         accounts.forget_answers,
+    ),
+    (
+        _reads(
+            "budget_requests",
+            "/v1/requests",
+            "List the requests for more budget, those first that wait for a decision.",
+            BudgetRequestsReply,
+            OWNERS,
+            {"limit": bodies.MOST_PAGE},
+        ),
+        requests.list_requests,
+    ),
+    (
+        _acts(
+            "approve_request",
+            "/v1/requests/approve",
+            "Raise the limit of an account to what a request asks for.",
+            bodies.DecisionRequest,
+            BudgetRequestFacts,
+        ),
+        requests.approve_request,
+    ),
+    (
+        _acts(
+            "refuse_request",
+            "/v1/requests/refuse",
+            "Refuse a request for more budget.",
+            bodies.DecisionRequest,
+            BudgetRequestFacts,
+        ),
+        requests.refuse_request,
     ),
     (
         _reads(

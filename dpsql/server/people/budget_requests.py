@@ -1,0 +1,165 @@
+"""Requests of analysts for more budget, kept in the file of users until an owner decides on them.
+
+A request has what its user has written, and nothing that follows from data. It is told to that
+user and to owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Final
+
+from dpsql.errors import InterfaceError
+from dpsql.server.people.user_file import UserFile
+
+MOST_OPEN: Final = 3
+"""The most requests of one user that may wait for a decision."""
+MOST_A_DAY: Final = 10
+"""The most requests that one user may make in 24 hours."""
+_DAY: Final = 86_400
+_REQUEST: Final = (
+    "SELECT number, user, account, epsilon, why, asked, state, owner, note, decided FROM requests"
+)
+
+
+class RequestState(Enum):
+    """What has become of a request."""
+
+    OPEN = "open"
+    APPROVED = "approved"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRequest:
+    """A request that an account may spend up to an epsilon in a window.
+
+    ``why`` is the user's reason, ``note`` that of the owner who decided.
+    """
+
+    number: int
+    user: str
+    account: str
+    epsilon: float
+    why: str
+    asked: datetime
+    state: RequestState
+    owner: str | None
+    note: str
+    decided: datetime | None
+
+    def facts(self) -> dict[str, Any]:
+        """Return all of it as values of JSON."""
+        return {
+            "number": self.number,
+            "user": self.user,
+            "account": self.account,
+            "epsilon": self.epsilon,
+            "why": self.why,
+            "asked": self.asked.isoformat(),
+            "state": self.state.value,
+            "owner": self.owner,
+            "note": self.note,
+            "decided": None if self.decided is None else self.decided.isoformat(),
+        }
+
+
+class BudgetRequests:
+    """The requests in a file of users. Safe for threads and processes."""
+
+    def __init__(self, file: UserFile, clock: Callable[[], datetime]) -> None:
+        self._file = file
+        self._clock = clock
+
+    def file(
+        self,
+        user: str,
+        account: str,
+        epsilon: float,
+        why: str,
+        noted: Callable[[BudgetRequest], None],
+    ) -> BudgetRequest:
+        """Keep a request of a user, once ``noted`` has written it down elsewhere.
+
+        Raises ``InterfaceError`` (``too_many_requests``) beyond the limits of one user.
+        """
+        now = int(self._clock().timestamp())
+        with self._file.writing() as write:
+            counted = "SELECT COUNT(*) FROM requests WHERE user = ? AND"
+            ((waiting,),) = self._file.read(f"{counted} state = 'open'", (user,))
+            ((lately,),) = self._file.read(f"{counted} asked > ?", (user, now - _DAY))
+            if waiting >= MOST_OPEN or lately >= MOST_A_DAY:
+                raise InterfaceError(
+                    "there are too many requests of this user",
+                    code="too_many_requests",
+                    hint=f"{MOST_OPEN} may wait for a decision at once, and {MOST_A_DAY} be made "
+                    "in 24 hours.",
+                )
+            made = write(
+                "INSERT INTO requests (user, account, epsilon, why, asked) VALUES (?, ?, ?, ?, ?)",
+                (user, account, epsilon, why, now),
+            )
+            assert made.lastrowid is not None, "a row was inserted"
+            found = self.request(made.lastrowid)
+            noted(found)
+        return found
+
+    def of_user(self, user: str, limit: int) -> tuple[BudgetRequest, ...]:
+        """Return the latest requests of a user, the latest first."""
+        latest = f"{_REQUEST} WHERE user = ? ORDER BY number DESC LIMIT ?"
+        return tuple(map(_request, self._file.read(latest, (user, limit))))
+
+    def all(self, limit: int) -> tuple[BudgetRequest, ...]:
+        """Return requests of all users: those that are open first, then the latest first."""
+        ordered = f"{_REQUEST} ORDER BY state = 'open' DESC, number DESC LIMIT ?"
+        return tuple(map(_request, self._file.read(ordered, (limit,))))
+
+    def request(self, number: int) -> BudgetRequest:
+        """Return a request. Raises ``InterfaceError`` (``unknown_request``)."""
+        rows = self._file.read(f"{_REQUEST} WHERE number = ?", (number,))
+        if not rows:
+            raise InterfaceError(
+                "there is no request of this number",
+                code="unknown_request",
+                hint="`dpsql budget requests` lists them.",
+            )
+        return _request(rows[0])
+
+    @contextmanager
+    def deciding(
+        self, number: int, state: RequestState, owner: str, note: str
+    ) -> Iterator[BudgetRequest]:
+        """Decide on an open request, once the body of the ``with`` has done what follows from it.
+
+        Nobody else decides meanwhile; if the body fails, the request stays open. Raises
+        ``InterfaceError`` (``unknown_request``, ``request_decided``).
+        """
+        with self._file.writing() as write:
+            found = self.request(number)
+            if found.state is not RequestState.OPEN:
+                raise InterfaceError(
+                    f"the request was {found.state.value} already",
+                    code="request_decided",
+                    hint="Its user can make another one.",
+                )
+            yield found
+            write(
+                "UPDATE requests SET state = ?, owner = ?, note = ?, decided = ? WHERE number = ?",
+                (state.value, owner, note, int(self._clock().timestamp()), number),
+            )
+
+
+def _request(row: Sequence[Any]) -> BudgetRequest:
+    number, user, account, epsilon, why, asked, state, owner, note, decided = row
+    return BudgetRequest(
+        *(number, user, account, epsilon, why, _time(asked), RequestState(state), owner, note),
+        None if decided is None else _time(decided),
+    )
+
+
+def _time(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
