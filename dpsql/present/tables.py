@@ -15,7 +15,7 @@ from rich.text import Text
 from dpsql.core.formatting import cell
 
 if TYPE_CHECKING:
-    from dpsql.results.result import Result
+    from dpsql.results.reading import ReadableAnswer
 
 INDENT = 2
 LONG_WORD = 24
@@ -91,7 +91,7 @@ def indented(part: RenderableType, above: int = 0) -> Padding:
     return Padding(part, (above, 0, 0, INDENT))
 
 
-def facts(result: Result, only: str = "") -> Table:
+def facts(result: ReadableAnswer, only: str = "") -> Table:
     """Show facts as a table; nothing is written where there is nothing to say."""
     table = titled(*(name.replace("_", " ") for name in result.columns))
     for row in result:

@@ -28,7 +28,7 @@ from dpsql.interfaces.shell.script import run_script
 from dpsql.interfaces.shell.settings import ShellSettings
 from dpsql.interfaces.shell.start import prompt
 from dpsql.interfaces.shell.state import Shell
-from dpsql.interfaces.shell.target import Target, open_target
+from dpsql.interfaces.shell.target import DataTarget
 from dpsql.ledger import Ledger, Renewal, accounts
 from dpsql.policy.load import parse_policy
 from dpsql.present.budget import headline
@@ -178,14 +178,14 @@ def alchemy(world: World) -> dict[str, object]:
 
 def shell(world: World) -> dict[str, object]:
     out, err = io.StringIO(), io.StringIO()
-    target = Target(world.database, Path("policies.yaml"), "budget.db", "ana")
+    target = DataTarget(world.database, Path("policies.yaml"), "budget.db", "ana")
     asked: list[str] = []
 
     def refuse(question: str) -> bool:
         asked.append(question)
         return False
 
-    with open_target(target, lambda _: None) as source:
+    with target.opened(lambda _: None) as source:
         typed = Shell(
             source,
             Screen(out, err, interactive=False),

@@ -628,7 +628,7 @@ def test_a_connection_without_a_ledger_can_only_explain(world: Path, database: P
 @pytest.mark.parametrize(
     ("where", "words", "told"),
     [
-        ("dpsql.interfaces.shell.start.open_target", ["shell"], "No query was running."),
+        ("dpsql.interfaces.shell.target._opened", ["shell"], "No query was running."),
         ("dpsql.dbapi.connection.connect", ["explain", GROUPED], "No query was running."),
         ("dpsql.policy.load.load_policy", ["check"], "No query was running."),
         ("dpsql.dbapi.connection.connect", ["query", GROUPED], "stays spent"),

@@ -54,9 +54,9 @@ def examples(command: click.Command) -> list[str]:
 
 EXAMPLES = [example for command in COMMANDS.values() for example in examples(command)]
 PARSED_ONLY = re.compile(
-    r"dpsql (shell|mcp|user|serve|audit|demo --|budget (owner|verify .*--heads))|[<>]"
+    r"dpsql (shell|mcp|user|serve|audit|demo --|budget (owner|verify .*--heads))|[<>]|https:"
 )
-"""Examples that need a terminal, a client, a file, a while or what was done before: only parsed."""
+"""Examples that need a terminal, a client, a server, a file, a while or what was done before: only parsed."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -27,7 +27,7 @@ from dpsql.interfaces.shell.commands_files import ENDINGS
 from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.settings import ShellSettings
 from dpsql.interfaces.shell.state import Shell
-from dpsql.interfaces.shell.target import Target, open_target
+from dpsql.interfaces.shell.target import DataTarget
 from dpsql.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
@@ -220,8 +220,8 @@ def test_a_person_is_asked_about_what_costs_and_only_about_that(
     clinic: Path, database: Path
 ) -> None:
     asked: list[str] = []
-    target = Target(database, clinic / "policies.yaml", str(clinic / "budget.db"), "ana")
-    with open_target(target, lambda percent: None) as source:
+    target = DataTarget(database, clinic / "policies.yaml", str(clinic / "budget.db"), "ana")
+    with target.opened(lambda percent: None) as source:
         screen = Screen(io.StringIO(), io.StringIO(), interactive=False)
 
         def agree(text: str) -> bool:

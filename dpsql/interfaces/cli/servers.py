@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from dpsql.client.transport import TOKEN_VARIABLE, RemoteServer, is_server_address
 from dpsql.errors import InterfaceError
 
-_MOST_TOKEN: Final = 1_000  # bytes of a file that may hold one
+_MOST_TOKEN: Final = 9_000  # bytes of a file that may hold one
 _OF_FILES: Final = ("policies", "ledger", "session", "everybody", "compare", "before")
 _OF_SERVERS: Final = ("token_file", "ca_file")
 

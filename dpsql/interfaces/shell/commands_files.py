@@ -73,7 +73,7 @@ def _path(call: Invocation) -> Path:
 
 def _write_new(shell: Shell, path: Path, content: bytes) -> None:
     """Write a file that is not there yet. Raises ``InterfaceError``."""
-    refuse_kept(path, shell.source.target.files)
+    refuse_kept(path, shell.source.files)
     try:
         with new_file(path) as write:
             write(content)

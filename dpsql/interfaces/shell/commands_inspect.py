@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
-from rich.text import Text
-
-from dpsql import present as render
-from dpsql.budget.question import read_record
-from dpsql.core.formatting import percent, printable, significant
+from dpsql.core.formatting import printable
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.command import Invocation, ShellCommand
 from dpsql.interfaces.shell.settings import Format
 from dpsql.interfaces.shell.sketch import sketch_column
-from dpsql.ledger import Entry
-from dpsql.policy.ledger_place import is_url, without_password
-from dpsql.present.budget_files import budget_json
-from dpsql.present.result_files import explanation_json
-from dpsql.present.tables import facts, pairs, titled
-from dpsql.privacy.accounting.zcdp import Amount
+from dpsql.present.tables import facts, pairs
 
 
 def _describe(call: Invocation) -> None:
@@ -37,18 +27,8 @@ def _tables(call: Invocation) -> None:
 
 
 def _connected(call: Invocation) -> None:
-    """Show the shell's database and the account that pays."""
-    source = call.shell.source
-    target = source.target
-    payer = f"{target.analyst}/{target.session}" if target.session else target.analyst
-    ledger = without_password(target.ledger) if is_url(target.ledger) else target.ledger
-    rows = (
-        ("database", target.shown_database),
-        ("dataset", source.policy.dataset),
-        ("account", payer),
-        ("policies", str(target.policies)),
-        ("ledger", ledger),
-    )
+    """Show what the shell asks, and the account that pays."""
+    rows = call.shell.source.facts()
     call.shell.screen.show(pairs([(name, printable(told)) for name, told in rows]))
 
 
@@ -67,61 +47,21 @@ def _explain(call: Invocation) -> None:
             code="nothing_to_explain",
             hint="Write \\explain SELECT …, or \\explain after a query.",
         )
-    explanation = shell.run(lambda: shell.source.connection.explain(text))
     as_json = shell.settings.format is Format.JSON
-    content = explanation_json(explanation) + "\n" if as_json else None
-    shell.screen.show(content or render.explanation_panel(explanation), paged=shell.settings.pager)
+    shell.screen.show(
+        shell.run(lambda: shell.source.explained(text, as_json)), paged=shell.settings.pager
+    )
 
 
 def _budget(call: Invocation) -> None:
-    report = call.shell.source.connection.budget()
-    as_json = call.shell.settings.format is Format.JSON
-    content = budget_json(report) + "\n" if as_json else None
-    call.shell.screen.show(content or render.budget_panel(report))
+    shell = call.shell
+    shell.screen.show(shell.source.budget(shell.settings.format is Format.JSON))
 
 
 def _history(call: Invocation) -> None:
     shell = call.shell
     limit = int(call.argument) if call.argument.isdecimal() and len(call.argument) < 10 else 20
-    entries = shell.source.account.history(limit)
-    if not entries:
-        shell.screen.show(Text("Nothing was charged yet."))
-        return
-    most = shell.source.account.payer.limits[-1].limit
-    table = titled("when", "paid", "budget", "asked", right=(2,))
-    for entry in reversed(entries):
-        table.add_row(*map(Text, _told(entry, most)))
-    shell.screen.show(table, paged=shell.settings.pager)
-
-
-def _told(entry: Entry, most: Amount) -> tuple[str, ...]:
-    """Say a charge in words: when, how much, its share of the account's limit, what for."""
-    asked = read_record(entry.plan)
-    conversion = sum(block.conversion_delta for block in asked.blocks)
-    statement = " ".join(asked.statement.split()) or asked.kind
-    if entry.stream is not None:
-        far = f"{entry.stream.published:,} of {entry.stream.steps:,} steps"
-        statement = f"stream {entry.stream.name}, {far}: {statement}"
-    counted, reserved = entry.charged or entry.reserved, _epsilon(entry.reserved, conversion)
-    paid = _epsilon(counted, conversion)
-    if entry.charged is None:
-        paid += ", held"
-    elif paid != reserved:
-        paid += f" of {reserved[2:]}"
-    share = percent(counted.loss.rho or counted.epsilon, most.loss.rho or most.epsilon)
-    return _local(entry.created), paid, share, printable(statement, 200)
-
-
-def _local(time: str) -> str:
-    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def _epsilon(amount: Amount, conversion: float) -> str:
-    """Write the epsilon of a single charge, or its rho where no delta is recorded."""
-    loss = amount.loss
-    if loss.rho and not conversion:
-        return f"ρ {significant(loss.rho, 3)}"
-    return f"ε {significant(loss.epsilon_at(conversion), 3)}"
+    shell.screen.show(shell.source.history(limit), paged=shell.settings.pager)
 
 
 def _plot(call: Invocation) -> None:

@@ -107,7 +107,7 @@ def _output(call: Invocation) -> None:
             hint="Write \\o FILE, or pipe the shell: dpsql shell DB < queries.sql | program.",
         )
     if call.argument:
-        refuse_kept(os.path.expanduser(call.argument), call.shell.source.target.files)
+        refuse_kept(os.path.expanduser(call.argument), call.shell.source.files)
     call.shell.screen.redirect(call.argument)
     call.shell.screen.say(
         f"Answers go to {call.argument}." if call.argument else "Answers are shown here."

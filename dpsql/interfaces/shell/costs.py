@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from dpsql.budget import OwnAccount, share_taken
 from dpsql.budget.account import account_report
@@ -10,6 +11,24 @@ from dpsql.core.formatting import percent, significant
 from dpsql.ledger import Standing
 from dpsql.privacy.accounting.zcdp import Amount, Budget, PrivacyLoss
 from dpsql.results.explanation import Explanation
+
+
+class ShownBalance(Protocol):
+    """Where an account stands, as far as the prompt and remarks tell: in epsilon.
+
+    ``share`` is the part of ``limit`` that is ``left``; ``charges`` counts what was charged.
+    """
+
+    @property
+    def limit(self) -> float: ...
+    @property
+    def left(self) -> float: ...
+    @property
+    def share(self) -> float: ...
+    @property
+    def charges(self) -> int: ...
+    @property
+    def epsilon_spent(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +44,11 @@ class Balance:
     standings: tuple[Standing, ...]
 
     @property
+    def limit(self) -> float:
+        """The epsilon of the budget."""
+        return self.budget.epsilon
+
+    @property
     def epsilon_spent(self) -> float:
         """The epsilon of all spending."""
         return self.budget.epsilon_spent(self.spent)
@@ -37,7 +61,7 @@ class Balance:
     @property
     def share(self) -> float:
         """The share of the budget that is left."""
-        return self.left / self.budget.epsilon
+        return self.left / self.limit
 
 
 def balance(account: OwnAccount, policy: Budget) -> Balance:
@@ -55,16 +79,16 @@ def balance(account: OwnAccount, policy: Budget) -> Balance:
 class Price:
     """The price of a query before it runs, in the worst case.
 
-    ``share`` is how much it reserves of what is left, of that of ε, ρ and δ which is scarcest.
-    ``left`` is the ε of the account that remains afterwards. ``affordable`` is how many queries of
-    this price can be paid for, this one among them; None for any number. ``chosen`` says what each
-    private block got that was given no number of groups per unit. ``anew`` says why it is not
-    answered from what was released before; empty if nothing was, or not of this question. ``open``
-    says that bounds that are found first make it another price.
+    ``delta`` is None where it is not told. ``share`` is how much it reserves of what is left, of
+    that of ε, ρ and δ which is scarcest. ``left`` is the ε of the account that remains afterwards.
+    ``affordable`` is how many queries of this price can be paid for, this one among them; None for
+    any number. ``chosen`` says what each private block got that was given no number of groups per
+    unit. ``anew`` says why it is not answered from what was released before; empty if nothing was,
+    or not of this question. ``open`` says that bounds that are found first make it another price.
     """
 
     epsilon: float
-    delta: float
+    delta: float | None
     share: float
     left: float
     affordable: int | None
@@ -76,9 +100,10 @@ class Price:
     def question(self) -> str:
         """The price in words."""
         taken = percent(self.share, 1.0)
+        at = "" if self.delta is None else f" at δ {significant(self.delta)}"
         more = "" if self.affordable is None else f", enough for {_queries(self.affordable - 1)}"
         return (
-            f"This reserves ε {significant(self.epsilon)} at δ {significant(self.delta)}: {taken} "
+            f"This reserves ε {significant(self.epsilon)}{at}: {taken} "
             f"of what is left. Afterwards ε {significant(self.left, 3)} is left{more}."
             + "".join(f" max_groups_contributed is {chosen}." for chosen in self.chosen)
             + (f" It is asked anew: {self.anew}." if self.anew else "")
@@ -103,7 +128,7 @@ def price(explanation: Explanation, now: Balance) -> Price:
     )
 
 
-def spent_between(before: Balance, after: Balance) -> str | None:
+def spent_between(before: ShownBalance, after: ShownBalance) -> str | None:
     """Word the charge between two balances; None without a charge."""
     if after.charges == before.charges:
         return None

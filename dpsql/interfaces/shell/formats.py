@@ -26,6 +26,8 @@ def formatted(result: ReadableAnswer, settings: ShellSettings, width: int | None
     ``width`` is that of the terminal, and None for files and pipes, where no table is too wide.
     """
     plan = result.explanation_shown
+    if isinstance(plan, str) and settings.format is not Format.JSON:
+        return Text(plan) if width is not None else plan + "\n"
     if isinstance(plan, Explanation):
         if settings.format is Format.JSON:
             return explanation_json(plan) + "\n"

@@ -22,10 +22,9 @@ from dpsql.interfaces.shell.command import Leave
 from dpsql.interfaces.shell.screen import Screen, writable
 from dpsql.interfaces.shell.script import BY_NAME, Outcome, not_utf8, run_piece, run_script
 from dpsql.interfaces.shell.settings import Completing, ShellSettings
+from dpsql.interfaces.shell.source import Target
 from dpsql.interfaces.shell.splitter import pieces
 from dpsql.interfaces.shell.state import Shell
-from dpsql.interfaces.shell.target import Target, open_target
-from dpsql.policy.ledger_place import announcement
 
 if TYPE_CHECKING:
     from dpsql.interfaces.shell.editor import Editor
@@ -66,9 +65,7 @@ def run_typed(shell: Shell, typed: str) -> None:
 
 def prompt(shell: Shell) -> StyledText:
     """Write the prompt ``ana ε 1.39 left>``: who pays, and how far the account's ε may rise."""
-    target = shell.source.target
-    payer = f"{target.analyst}/{target.session}" if target.session else target.analyst
-    now, name = shell.balance(), printable(payer, 24)
+    now, name = shell.balance(), printable(shell.source.payer, 24)
     if now is None:
         return [("class:prompt", f"{name}> ")]
     epsilon = writable("ε", shell.screen.encoding)
@@ -80,8 +77,8 @@ def toolbar(shell: Shell) -> str:
     """Write the line below the prompt: database, dataset, the last answer's cost and time."""
     source = shell.source
     parts = [
-        source.target.name,
-        f"dataset {source.policy.dataset}",
+        source.name,
+        f"dataset {source.dataset}",
         shell.last,
         "\\? for help",
     ]
@@ -103,10 +100,10 @@ def _colour(share: float) -> str:
 def _greet(shell: Shell) -> None:
     now, left = shell.balance(), ""
     if now is not None:
-        total = significant(now.budget.epsilon, 3)
+        total = significant(now.limit, 3)
         left = f" You have ε {significant(now.left, 3)} of {total} left."
     shell.screen.say(
-        f"dpsql {dpsql.__version__} on {printable(shell.source.target.name)}.{left} "
+        f"dpsql {dpsql.__version__} on {printable(shell.source.name)}.{left} "
         "\\? for help, \\q to leave."
     )
 
@@ -130,9 +127,9 @@ def start(
     screen = Screen(sys.stdout, sys.stderr, interactive)
     with ExitStack() as stack:
         with screen.opening(target.name):
-            source = stack.enter_context(open_target(target, screen.progress))
-        if source.connection.ledger_created:
-            screen.warn(announcement(target.ledger))
+            source = stack.enter_context(target.opened(screen.progress))
+        if source.news:
+            screen.warn(source.news)
         shell = Shell(source, screen, settings)
         try:
             if interactive:

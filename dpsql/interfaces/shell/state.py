@@ -8,19 +8,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from dpsql.core.formatting import significant
 from dpsql.core.quoting import quote
 from dpsql.errors import Error
 from dpsql.interfaces.shell.cancel import Cancelled
-from dpsql.interfaces.shell.candidates import Nameable
-from dpsql.interfaces.shell.costs import Balance, balance, price, spent_between
+from dpsql.interfaces.shell.costs import ShownBalance, spent_between
 from dpsql.interfaces.shell.formats import formatted
 from dpsql.interfaces.shell.saved import SavedQueries
 from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.settings import ShellSettings
-from dpsql.interfaces.shell.target import OpenTarget
+from dpsql.interfaces.shell.source import Source
 from dpsql.present.result_files import told_beside
-from dpsql.results.result import Result
+from dpsql.results.reading import ReadableAnswer
 from dpsql.syntax.statements import CreateView, DropView, Select, read_statement
 
 _T = TypeVar("_T")
@@ -36,7 +34,7 @@ class Shell:
 
     def __init__(
         self,
-        source: OpenTarget,
+        source: Source,
         screen: Screen,
         settings: ShellSettings | None = None,
         ask: Callable[[str], bool] | None = None,
@@ -48,9 +46,9 @@ class Shell:
         self.ask = ask
         self.edit: Callable[[str], object] | None = None
         self.saved = saved or SavedQueries.of_user(os.environ)
-        self.catalog = Nameable.of(source.policy, source.schema)
+        self.catalog = source.catalog()
         self._find_views()
-        self.result: Result | None = None
+        self.result: ReadableAnswer | None = None
         self.query = ""
         self.last = ""
         self.files = 0  # that are being read, one within the other
@@ -75,7 +73,7 @@ class Shell:
             self._find_views()
         if query:
             self.result = result
-            self.last = f"last: {_paid(result)}{took}"
+            self.last = f"last: {self.source.paid(result)}{took}"
         self.screen.show(
             formatted(result, self.settings, self.screen.width), paged=self.settings.pager
         )
@@ -84,11 +82,10 @@ class Shell:
         if self.settings.timing:
             self.screen.say(f"Time: {took}")
 
-    def balance(self) -> Balance | None:
-        """Read where the account stands, None if the ledger does not say."""
-        source = self.source
+    def balance(self) -> ShownBalance | None:
+        """Read where the account stands, None if nothing says."""
         try:
-            return balance(source.account, source.budget)
+            return self.source.balance()
         except Error:
             return None
 
@@ -116,12 +113,9 @@ class Shell:
         most = self.settings.confirm
         if self.ask is None or most is None:
             return True
-        explanation = self.run(lambda: self.source.connection.explain(text))
-        now = self.balance()
-        free = explanation.answered is not None or explanation.only_released
-        if now is None or not explanation.blocks or free:
+        found = self.run(lambda: self.source.price(text))
+        if found is None:
             return True
-        found = price(explanation, now)
         if not found.open and (found.affordable == 0 or found.share <= most):
             return True  # what cannot be paid for is refused, for nothing
         return self.ask(found.question)
@@ -139,7 +133,7 @@ class Shell:
                 error.hint = " ".join(filter(None, [error.hint, taken]))
             raise
 
-    def _taken(self, before: Balance | None) -> str | None:
+    def _taken(self, before: ShownBalance | None) -> str | None:
         after = self.balance()
         if before is None or after is None:
             return "What it reserved stays spent, if it had begun to read."
@@ -148,16 +142,6 @@ class Shell:
     def _run(self, work: Callable[[], _T]) -> _T:
         with self.screen.busy() as turn:
             return self.source.work.run(work, turn)
-
-
-def _paid(result: Result) -> str:
-    if not result.released:
-        return ""
-    if result.rolled_up:
-        return "from what was released, free, "
-    if result.cost.stored:
-        return "given before, free, "
-    return f"ε {significant(result.cost.settled_epsilon, 3)} paid, "
 
 
 def _duration(seconds: float) -> str:

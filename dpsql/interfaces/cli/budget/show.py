@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpsql.interfaces.cli import options
+from dpsql.interfaces.cli.budget import at_server
 from dpsql.interfaces.cli.budget.ledgers import any_ledger, existing, located
 from dpsql.interfaces.cli.printing import remark
 from dpsql.interfaces.cli.printing import show as print_for_people
+from dpsql.interfaces.cli.servers import asked_server
 
 if TYPE_CHECKING:
     from dpsql.budget import BudgetReport
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
     epilog=options.examples(
         "dpsql budget show -d demo-data/demo.duckdb -a ana --compare",
         "dpsql budget -d demo-data/demo.duckdb --all",
+        "dpsql budget -d https://dpsql.example.org:8439 --token-file token",
     ),
 )
 @options.place_of_ledger
 @options.optional_analyst
 @options.session
+@options.token
 @options.formats("table", "json")
 @click.option("--all", "everybody", is_flag=True, help="All accounts of the ledger.")
 @click.option("--compare", is_flag=True, help="Add what other theorems would say of all queries.")
@@ -40,6 +44,8 @@ def show_command(
     ledger: str | None,
     analyst: str | None,
     session: str,
+    token_file: Path | None,
+    ca_file: Path | None,
     format_: str,
     everybody: bool,
     compare: bool,
@@ -47,8 +53,13 @@ def show_command(
     """Show what an analyst has spent and has left; with --all, every account of the ledger.
 
     An analyst is shown the accounts that nobody else pays from: what others were charged in the end
-    depends on what they were answered. With --all, the data owner sees everything.
+    depends on what they were answered. With --all, the data owner sees everything. A server tells
+    where the token's account stands.
     """
+    server = asked_server(database, analyst, token_file, ca_file)
+    if server is not None:
+        at_server.show_budget(server, format_)
+        return
     if everybody:
         _show_all(policies, located(ledger, policies, database), format_)
         return
@@ -87,15 +98,18 @@ def _show_all(policies: Path, ledger: str, format_: str) -> None:
     )
 )
 @click.argument("sql")
-@options.of_a_question
+@options.of_a_source
+@options.privacy_parameters
 @options.formats("table", "json")
 def estimate_command(
     sql: str,
     database: str | Path,
     policies: Path,
     ledger: str | None,
-    analyst: str,
+    analyst: str | None,
     session: str,
+    token_file: Path | None,
+    ca_file: Path | None,
     format_: str,
     **given: Any,
 ) -> None:
@@ -104,7 +118,11 @@ def estimate_command(
     from dpsql.budget.forecasts import question_of
     from dpsql.dbapi.connection import connect
 
-    text, policy = options.query_text(sql), _policy(policies)
+    text, server = options.query_text(sql), asked_server(database, analyst, token_file, ca_file)
+    if server is not None:
+        at_server.show_estimate(server, text, options.chosen(given), format_)
+        return
+    analyst, policy = _required(analyst), _policy(policies)
     with any_ledger(located(ledger, policies, database)) as opened:
         with connect(database, policy, opened, analyst, session=session) as connection:
             plan = connection.explain(text, **options.chosen(given))
@@ -139,6 +157,7 @@ def estimate_command(
 )
 @options.place_of_ledger
 @options.optional_analyst
+@options.token
 @options.formats("table", "json", "csv")
 @click.option("--account", help="An account by its path; those below it are told as well.")
 @click.option("--all", "everybody", is_flag=True, help="The questions of all accounts.")
@@ -151,6 +170,8 @@ def history_command(
     policies: Path,
     ledger: str | None,
     analyst: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
     format_: str,
     account: str | None,
     everybody: bool,
@@ -161,8 +182,13 @@ def history_command(
 
     Of the analyst's account, of the one that --account names, or of all. The table also tells when
     accounts were suspended, reopened and renamed. Numbers are those of the ledger's events, of
-    which all accounts have some: this is for its owner.
+    which all accounts have some: this is for its owner. A server tells the token's account what it
+    has paid for.
     """
+    server = asked_server(database, account or analyst, token_file, ca_file)
+    if server is not None:
+        at_server.show_history(server, limit, format_)
+        return
     from dpsql.budget import latest_entries, payer
     from dpsql.present import budget_files as output_budget
     from dpsql.present.ledger import history_panel
