@@ -128,7 +128,7 @@ class RemoteServer:
                 code="bad_address",
                 hint="Write https://host:8439 and nothing behind it; the token is an argument.",
             )
-        if re.fullmatch(r"[!-~]{1,256}", token) is None:
+        if re.fullmatch(r"[!-~]{1,8192}", token) is None:
             raise InterfaceError(
                 "this is no token",
                 code="token_missing",

@@ -197,6 +197,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "audit_unusable": "The file for a server's audit log is another one, in use or not "
         "private.",
         "bad_address": "An address on which a server cannot listen.",
+        "bad_sign_on": "The settings of a server for the tokens of another issuer are not whole.",
         "bad_certificate": "A certificate or key of a server that cannot be used.",
         "plaintext_refused": "A server would be reached by other machines without encryption.",
         "unknown_dataset": "A client of a server asks for a dataset that it does not have.",
@@ -383,6 +384,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "bad_reply": "What answers at the address of a server is none, or of another version.",
         "server_not_reached": "A server over HTTP did not answer, or its certificate is not "
         "trusted.",
+        "sign_on_unavailable": "A server has no keys now to check the token of another issuer.",
         "server_busy": "The server has no room for another statement: ask again later.",
         "login_failed": "A login at a server failed: name, password, token or their exchange were "
         "wrong, or too many failed before. It says no more to anybody.",

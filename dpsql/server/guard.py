@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dpsql.agents.runs import AGENT_RIGHTS, run_limits
 from dpsql.core.formatting import printable
@@ -33,6 +33,9 @@ from dpsql.server.people.users import Users
 from dpsql.server.tally import Tally
 from dpsql.service.rights import NO_LIMITS, Right, SessionLimits
 from dpsql.service.session import Dataset, Session
+
+if TYPE_CHECKING:
+    from dpsql.server.people.sign_on import SignOn
 
 ACCOUNT_SETTING: Final = "dpsql.account"
 HTTP: Final = "http"
@@ -100,12 +103,14 @@ class Guard:
         audit: AuditLog,
         tally: Tally,
         lockout: Lockout | None = None,
+        sign_on: SignOn | None = None,
     ) -> None:
         self._dataset = dataset
         self._users = users
         self._audit = audit
         self._tally = tally
         self._lockout = lockout or Lockout()
+        self._sign_on = sign_on
         self._key = secrets.token_bytes(32)
 
     def serve(self, dataset: Dataset) -> None:
@@ -152,21 +157,30 @@ class Guard:
         return Knock(exchange, attempt, found.login)
 
     def knock_by_token(self, secret: str, address: str) -> TokenKnock:
-        """Begin a login by a token, and count it if it fails.
+        """Begin a login by a token, the server's own or an issuer's, and count it if it fails.
 
         Who fails is counted by address and by the token that was tried: no user is named, and none
-        can be kept out. Raises ``login_failed`` for an address that has failed too often.
+        can be kept out. Raises ``login_failed`` for an address that has failed too often, and
+        ``sign_on_unavailable`` where an issuer's token cannot be checked now.
         """
         # By a key of this process: what is logged does not help to guess what was tried.
         tried = hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256").hex()
         attempt = self._lockout.begin(f"token {tried[:16]}", address)
         try:
-            return TokenKnock(attempt, self._users.check_token(secret))
-        except OperationalError:
+            return TokenKnock(attempt, self._login_of(secret))
+        except OperationalError as error:
+            if error.code == "sign_on_unavailable":
+                raise
             self._lockout.failed(attempt)
             self._tally.count("logins", HTTP, "failed")
             self._note_refusal(attempt, "login_failed")
             return TokenKnock(attempt, None)
+
+    def _login_of(self, secret: str) -> Login:
+        if self._sign_on is None or not self._sign_on.takes(secret):
+            return self._users.check_token(secret)
+        found = self._sign_on.checked(secret)
+        return self._users.signed_on(found.user, found.until)
 
     def authorize(self, knock: TokenKnock, roles: frozenset[Role]) -> Login:
         """Return the login of a token that has one of these roles.
@@ -311,7 +325,10 @@ class Guard:
         if limits is not None:
             rights, run = rights & AGENT_RIGHTS, run_of(login)
             who["run"] = run
-        more = {"token": login.token, "scopes": sorted(scope.value for scope in login.scopes)}
+        more: dict[str, object] = {"token": login.token}
+        more |= {"scopes": sorted(scope.value for scope in login.scopes)}
+        if login.until is not None and self._sign_on is not None:
+            more["issuer"] = self._sign_on.settings.issuer
         self._audit.write("login", **who, **more, address=attempt.address)
         self._users.record_use(login)
         audited = self._audit.observer(**who)
@@ -368,8 +385,15 @@ class Guard:
 def run_of(login: Login) -> str:
     """Name the account of a token's own; one that is issued later has another.
 
-    Users may share an account, and have tokens of one name that were issued at once.
+    Users may share an account, and have tokens of one name that were issued at once. Raises
+    ``NotSupportedError`` (``not_allowed``) for another issuer's token: a new one every few minutes
+    would be a new run each.
     """
-    assert login.issued is not None, "only tokens have runs"
+    if login.issued is None:
+        raise NotSupportedError(
+            "agents need a token of the server",
+            code="not_allowed",
+            hint="An owner of the server makes one: `dpsql user token`, with the scope agent.",
+        )
     issued = f"{datetime.fromtimestamp(login.issued, UTC):%Y-%m-%d %H.%M.%S}"
     return f"{login.user}{WIRE_SEPARATOR}{login.token} {issued}"

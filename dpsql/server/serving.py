@@ -38,6 +38,7 @@ from dpsql.service.session import Dataset
 if TYPE_CHECKING:
     from dpsql.server.http.agents import HttpAgents
     from dpsql.server.http.listener import HttpDoor
+    from dpsql.server.people.sign_on import SignOn, SignOnSettings
 
 USUAL_PORT: Final = 5439
 USUAL_HTTP_PORT: Final = 8439
@@ -95,7 +96,8 @@ class ServerSettings:
 
     ``grace``: the seconds that statements have to end once the server stops. ``places``,
     ``of_account`` and ``response_grid`` are those of ``Workers``. ``agents``: whether there are
-    tools for agents over HTTP; None if their package is installed.
+    tools for agents over HTTP; None if their package is installed. ``sign_on``: whose tokens are
+    taken over HTTP, beside the server's own.
     """
 
     listen: Listen = Listen("127.0.0.1", USUAL_PORT)
@@ -106,6 +108,7 @@ class ServerSettings:
     http: Listen | None = None
     agents: bool | None = None
     response_grid: float | None = None
+    sign_on: SignOnSettings | None = None
 
     def require_safe(self) -> None:
         """Raise ``InterfaceError`` for an address that others reach without encryption.
@@ -122,6 +125,12 @@ class ServerSettings:
             raise InterfaceError(
                 "tools for agents are served over HTTP, which is not",
                 code="bad_address",
+                hint="Give --http 127.0.0.1:8439 as well.",
+            )
+        if self.sign_on is not None and self.http is None:
+            raise InterfaceError(
+                "tokens of another issuer are taken over HTTP, which is not served",
+                code="bad_sign_on",
                 hint="Give --http 127.0.0.1:8439 as well.",
             )
         grid = self.response_grid
@@ -195,7 +204,7 @@ async def serve(
     tally = Tally()
     digest = source.digest()
     dataset = source.opened()
-    guard = Guard(dataset, users, audit, tally)
+    guard = Guard(dataset, users, audit, tally, sign_on=_sign_on(settings.sign_on))
     editions = Editions(source, digest, guard, audit, tally)
     workers = Workers(settings.places, settings.of_account, grid=settings.response_grid)
     _measure(tally, workers, audit)
@@ -279,6 +288,26 @@ def _agents(guard: Guard, workers: Workers, asked: bool | None) -> HttpAgents | 
     from dpsql.server.http.agents import HttpAgents
 
     return HttpAgents(guard, workers)
+
+
+def sign_on_settings(issuer: str, audience: str, client: str, claim: str) -> SignOnSettings:
+    """Return whose tokens are taken. Raises ``InterfaceError`` for what does not fit."""
+    if find_spec("jwt") is None:
+        raise InterfaceError(
+            "PyJWT is not installed", code="missing_package", hint=install_hint("server")
+        )
+    from dpsql.server.people.sign_on import SignOnSettings
+
+    return SignOnSettings(issuer, audience, client, claim)
+
+
+def _sign_on(settings: SignOnSettings | None) -> SignOn | None:
+    if settings is None:
+        return None
+    from dpsql.server.people.issuer_keys import IssuerKeys
+    from dpsql.server.people.sign_on import SignOn
+
+    return SignOn(settings, IssuerKeys(settings.issuer))
 
 
 def _http_door(

@@ -112,6 +112,10 @@ def test_every_setting_has_a_variable_named_after_it() -> None:
         "audit",
         "grace",
         "response_grid",
+        "oidc_issuer",
+        "oidc_audience",
+        "oidc_client_id",
+        "oidc_user_claim",
     }
     assert {s.key for s in settings()} == {*expected, *PARAMETER_NAMES, "mechanism"}
     assert all(s.envvar == f"DPSQL_{s.key.upper()}" for s in settings())
@@ -221,6 +225,10 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "audit": "written.jsonl",
         "grace": 7.0,
         "response_grid": 0.5,
+        "oidc_issuer": "https://login.example.org",
+        "oidc_audience": "dpsql",
+        "oidc_client_id": "notebooks",
+        "oidc_user_claim": "email",
         "complete": "typing",
         "epsilon": 1,
         "delta": 1e-9,

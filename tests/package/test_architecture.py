@@ -22,6 +22,7 @@ LIBRARIES = {
     "sqlalchemy": {"interfaces"},
     "sqlite3": {"ledger", "server"},
     "argon2": {"server"},
+    "jwt": {"server"},
     "matplotlib": {"present", "results", "notebook"},
     "IPython": {"notebook"},
     "psycopg": {"ledger"},

@@ -225,6 +225,22 @@ response_grid = _setting(
     help="Have statements end at multiples of so many seconds, so that how long one takes says "
     "less about rows; at once if left out.",
 )
+oidc_issuer = _setting(
+    "--oidc-issuer",
+    metavar="URL",
+    help="Whose tokens a server takes over HTTP beside its own: an issuer of OpenID Connect, as "
+    "its metadata names it.",
+)
+oidc_audience = _setting("--oidc-audience", help="What an issuer's tokens have to be for.")
+oidc_client_id = _setting(
+    "--oidc-client-id", help="The client that an issuer's tokens have to be issued to."
+)
+oidc_user_claim = _setting(
+    "--oidc-user-claim",
+    default="sub",
+    show_default=True,
+    help="The claim of an issuer's tokens whose value is the name of a user.",
+)
 confidence = _setting(
     "--confidence",
     type=float,
@@ -289,9 +305,10 @@ def at_a_server(command: CommandFunction) -> CommandFunction:
 
 
 def of_a_server(command: CommandFunction) -> CommandFunction:
-    """Add the options of a server: users, addresses, certificate, audit log, ways to answer."""
+    """Add the options of a server: users, addresses, certificate, audit log, answers, sign-on."""
     kept = (users, audit, certificate, certificate_key)
-    return _stacked((*kept, listen, http, grace, response_grid))(command)
+    oidc = (oidc_issuer, oidc_audience, oidc_client_id, oidc_user_claim)
+    return _stacked((*kept, listen, http, grace, response_grid, *oidc))(command)
 
 
 def _parameter(spec: ParameterSpec) -> Decorator:

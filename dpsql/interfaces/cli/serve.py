@@ -48,6 +48,10 @@ def serve_command(
     grace: float,
     agents: bool | None,
     response_grid: float | None,
+    oidc_issuer: str | None,
+    oidc_audience: str | None,
+    oidc_client_id: str | None,
+    oidc_user_claim: str,
 ) -> None:
     """Serve analysts with psql, drivers and dashboards, and keep the data to itself.
 
@@ -66,6 +70,7 @@ def serve_command(
         Listen,
         ServerSettings,
         serve,
+        sign_on_settings,
     )
     from dpsql.service.session import Dataset
 
@@ -84,6 +89,11 @@ def serve_command(
         http=None if http is None else Listen.parse(http, USUAL_HTTP_PORT),
         agents=agents,
         response_grid=response_grid,
+        sign_on=None
+        if oidc_issuer is None
+        else sign_on_settings(
+            oidc_issuer, oidc_audience or "", oidc_client_id or "", oidc_user_claim
+        ),
     )
     settings.require_safe()
     place = located(ledger, policies, database)
@@ -100,6 +110,8 @@ def serve_command(
             if web is not None:
                 scheme = "http" if certificate is None else "https"
                 remark(f"over HTTP on {scheme}://{web}/v1")
+                if oidc_issuer is not None:
+                    remark(f"tokens of {oidc_issuer} are taken over HTTP")
                 if tools:
                     remark(f"tools for language models on {scheme}://{web}/mcp")
                 elif agents is None:

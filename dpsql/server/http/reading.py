@@ -24,7 +24,7 @@ from dpsql.server.people.scram import login_failed
 MOST_BODY: Final = 1_000_000
 """The most bytes of a body."""
 SECONDS_FOR_BODY: Final = 20.0
-MOST_TOKEN: Final = 256
+MOST_TOKEN: Final = 8_192
 _MOST_DEPTH: Final = 8
 _MOST_DIGITS: Final = 60
 

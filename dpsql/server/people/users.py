@@ -14,6 +14,7 @@ import secrets
 import sqlite3
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
@@ -298,8 +299,19 @@ class Users:
             raise login_failed()
         return login
 
+    def signed_on(self, name: str, until: int) -> Login:
+        """Return the login of a user whom an issuer's token names. Raises ``login_failed``."""
+        rows = self._file.read(_BY_NAME, (name,))
+        login = self._login(name, rows[0]) if rows else None
+        if login is None or self._clock().timestamp() >= until:
+            raise login_failed()
+        return replace(login, until=until)
+
     def require_current(self, login: Login) -> None:
         """Raise ``login_failed`` unless a login would still be the same one."""
+        if login.until is not None:
+            self.signed_on(login.user, login.until)
+            login = replace(login, until=None)
         if login.token is None:
             rows = self._file.read(_BY_NAME, (login.user,))
         else:
