@@ -18,6 +18,7 @@ from dpsql.client.transport import bad_reply
 from dpsql.core.formatting import json_text, printable, significant
 from dpsql.core.sql_types import VARCHAR, SqlType
 from dpsql.errors import AnswerWarning, ParameterError, StaleAnswerWarning
+from dpsql.results.edition import DataEdition
 from dpsql.results.reading import ReadableAnswer
 from dpsql.results.rows import HeldAnswer
 
@@ -70,7 +71,9 @@ class RemoteAnswer(ReadableAnswer):
     """The answer of a server to one statement.
 
     ``columns``, rows and data frames are those of a ``Result``; intervals have 95% confidence.
-    Values of types that JSON has no form for (lists, structs) are text in data frames.
+    Values of types that JSON has no form for (lists, structs) are text in data frames. ``edition``
+    is the opening of the data that was asked, and ``from_edition`` is True if all values were
+    computed on it, None where that is not known.
     """
 
     def __init__(self, reply: dict[str, Any], *, explains: bool = False) -> None:
@@ -103,6 +106,11 @@ class RemoteAnswer(ReadableAnswer):
             }
             self._reading = str(reply["reading"])
             self.release_id = _text_or_none(reply["release_id"])
+            opened = reply["edition"]
+            self.edition = DataEdition(
+                int(opened["number"]), str(opened["opened"]), _text_or_none(opened["name"]) or ""
+            )
+            self.from_edition = True if opened["made_on"] == "this" else None
             known = set(self._intervals) <= set(names)
         except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
             known = False

@@ -56,7 +56,7 @@ EXAMPLES = [example for command in COMMANDS.values() for example in examples(com
 PARSED_ONLY = re.compile(
     r"dpsql (shell|mcp|user|serve|audit|demo --|budget (owner|verify .*--heads))|[<>]|https:"
 )
-"""Examples that need a terminal, a client, a server, a file, a while or what was done before: only parsed."""
+"""Only parsed: they need a terminal, a client, a server, a file, time or what was done before."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

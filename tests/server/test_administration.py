@@ -187,6 +187,18 @@ def test_users_and_tokens_come_and_go(server: HttpServing) -> None:
     assert server.ask("POST", "users/password", other, "olga").status == 200
     with Users(server.directory / "users.db") as users:
         assert users.check_password("nina", PASSWORD + "!").user == "nina"
+    few = {"user": "nina", "token": "few", "scopes": ["explain"]}
+    issued = server.ask("POST", "tokens", few, "olga").json
+    assert issued["token"]["scopes"] == ["explain"]
+    assert server.ask("GET", "budget", token=issued["secret"]).status == 200
+    assert server.query(QUESTION, issued["secret"]).code == "not_allowed"
+    for scopes, code in (
+        (["all"], "bad_request"),
+        (["agent", "ask"], "bad_scope"),
+        ([], "bad_scope"),
+    ):
+        wrong = {"user": "nina", "token": "wrong", "scopes": scopes}
+        assert server.ask("POST", "tokens", wrong, "olga").code == code
     beyond = {"user": "nina", "token": "more", "roles": ["owner"]}
     assert server.ask("POST", "tokens", beyond, "olga").code == "bad_scope"
     done = [each for each in audited(server) if each["event"] == "action_done"]
@@ -489,6 +501,9 @@ def test_metrics_count_and_name_nobody(own: HttpServing) -> None:
     body = POLICY.replace("      cost:", "      price:")
     digest = own.ask("GET", "policies", token="olga").json["digest"]
     own.ask("POST", "policies", {"policies": body, "replaces": digest}, "olga")
+    tools = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    for token in ("ana", "dpsql_wrong"):
+        own.ask("POST", "/mcp", tools, token, accept="application/json, text/event-stream")
     page = own.ask("GET", "/metrics", token="olga")
     assert page.headers["content-type"].startswith("text/plain")
     text = page.body.decode()
@@ -504,7 +519,9 @@ def test_metrics_count_and_name_nobody(own: HttpServing) -> None:
     assert found["dpsql_requests_total", ("200", "query")] == 2
     assert found["dpsql_requests_total", ("403", "users")] == 1
     assert found["dpsql_requests_total", ("404", "none")] == 1
-    assert found["dpsql_logins_total", ("failed", "http")] == 1
+    assert found["dpsql_requests_total", ("200", "mcp")] == 1
+    assert found["dpsql_requests_total", ("401", "mcp")] == 1
+    assert found["dpsql_logins_total", ("failed", "http")] == 2
     assert found["dpsql_reopenings_total", ("refused",)] == 1
     assert found["dpsql_connections", ("http",)] == 1
     assert found["dpsql_connections", ("postgresql",)] == 0

@@ -15,9 +15,12 @@ from typing import Any
 
 import jsonschema
 import pytest
+from helpers.failures import fails_with
 from helpers.http_serving import HttpServing, filled_with_tokens, http_started
+from starlette.datastructures import Headers
 
 from dpsql.server.audit import verify_audit
+from dpsql.server.http.formats import accepted
 
 QUESTION = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 SLOW = "SELECT count(*) FROM range(100000) a, range(100000) b WHERE (a.range * b.range) % 7 = 3"
@@ -87,6 +90,38 @@ def test_csv_arrow_and_parquet_have_intervals_cost_and_warnings(server: HttpServ
     assert never.headers["content-type"] == "application/json"
     refused = server.query(QUESTION, accept="text/html, text/csv; q=0.0")
     assert (refused.status, refused.code) == (406, "not_acceptable")
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("", "application/json"),
+        ("*/*", "application/json"),
+        ("text/csv, application/json", "text/csv"),
+        ("text/csv;q=0.2, application/json;q=0.7", "application/json"),
+        ("application/json;q=0.2, text/csv;q=0.25", "text/csv"),
+        ("application/json; q=0.2 , TEXT/CSV ; Q=1.0", "text/csv"),
+        ("text/html, */*;q=0.1", "application/json"),
+        ("application/json;q=0, */*;q=0.1", "text/csv"),
+        ("text/*", "text/csv"),
+        ("text/*;q=0.3, application/json;q=0.1, text/csv;q=0", "application/json"),
+        ("*/*, application/json;q=0.5", "text/csv"),
+        ("application/vnd.apache.parquet;q=0.9, text/csv;q=0.9", "application/vnd.apache.parquet"),
+        ("text/csv;q=x, application/json;q=0.1", "application/json"),
+        ("text/csv;header=present;q=0.5, application/json;q=0.4", "text/csv"),
+        ("text/html", None),
+        ("*/*;q=0", None),
+        ("text/csv;q=2", None),
+    ],
+)
+def test_a_client_has_the_format_that_it_would_rather_have(accept: str, kind: str | None) -> None:
+    pytest.importorskip("pyarrow")
+    headers = Headers({"accept": accept} if accept else {})
+    if kind is None:
+        with fails_with("not_acceptable"):
+            accepted(headers)
+    else:
+        assert accepted(headers).value == kind
 
 
 def test_parameters_and_options_are_values(server: HttpServing) -> None:

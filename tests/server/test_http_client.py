@@ -68,6 +68,11 @@ def test_answers_are_read_like_those_of_a_connection_of_ones_own(server: HttpSer
         assert again.fetchall() == found.fetchall()
         assert again.cost.free
         assert again.cost.stored
+        assert (found.edition.number, found.edition.name, found.from_edition) == (1, "", True)
+        assert (again.edition, again.from_edition) == (found.edition, None)
+        with con.cursor() as cursor:
+            cursor.execute(QUESTION)
+            assert cursor.result.edition == found.edition
         asked = "SELECT COUNT(*) AS n FROM visits WHERE day >= $day AND cost > $cost"
         values = {"day": date(2026, 1, 1), "cost": Decimal("5.0")}
         one = con.sql(asked, values, epsilon=0.5)
@@ -396,6 +401,7 @@ def reply(**changed: Any) -> bytes:
             "epsilon_left": None,
         },
         "release_id": None,
+        "edition": {"number": 1, "opened": "", "name": None, "made_on": "this"},
     }
     return json.dumps(found | changed).encode()
 

@@ -7,10 +7,12 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +26,7 @@ from helpers.serving import PASSWORD, POLICY, Serving, filled, started
 
 from dpsql.server.audit import verify_audit
 from dpsql.server.people.users import Users
+from dpsql.server.wire.door import MOST_OF_ADDRESS
 
 
 @pytest.fixture(scope="module")
@@ -457,3 +460,30 @@ def test_sqlalchemy_and_pandas_ask_through_it(server: Serving) -> None:
         assert list(frame["ward"]) == ["a", "b"]
         assert con.execute(sqlalchemy.text("SELECT beds FROM wards")).scalar() == 3
     engine.dispose()
+
+
+def test_one_address_cannot_take_all_places_at_the_door(server: Serving) -> None:
+    here = ("127.0.0.1", server.port)
+    taken = [socket.create_connection(here) for _ in range(MOST_OF_ADDRESS)]
+    try:
+        for each in taken:
+            each.settimeout(10)
+        # All of these are at the door: the server has answered each.
+        for each in taken:
+            each.sendall(struct.pack("!ii", 8, 80877103))
+            assert each.recv(1) == b"N"
+        with pytest.raises(psycopg.OperationalError):
+            server.connect()
+        with socket.create_connection(here, source_address=("127.0.0.2", 0)) as other:
+            other.settimeout(10)
+            other.sendall(struct.pack("!ii", 8, 80877103))
+            assert other.recv(1) == b"N"
+    finally:
+        for each in taken:
+            each.close()
+    for _ in range(100):
+        with suppress(psycopg.OperationalError), server.connect() as con:
+            assert con.execute("SELECT beds FROM wards").fetchall()
+            return
+        time.sleep(0.1)
+    raise AssertionError("places of connections that have gone are not free")

@@ -247,6 +247,7 @@ class HttpApp:
 
     async def _agent(self, agents: AgentDoor, request: Request) -> ASGIApp:
         try:
+            request.scope[_ASKED] = "mcp"
             knock = await self._let_in(request)
             return await agents.reply(request, knock, request.headers.get(ACCOUNT_HEADER))
         except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told

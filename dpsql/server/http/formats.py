@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 ANSWER_HEADER: Final = "dpsql-answer"
 EDITION_HEADER: Final = "dpsql-edition"
 _MOST_HEADER: Final = 6_000
-_REFUSED: Final = re.compile(r"(?:^|;)q=0(?:\.0*)?(?:;|$)")
+_MOST_RANGES: Final = 50
+_WEIGHT: Final = re.compile(r"0(?:\.\d{0,9})?|1(?:\.0{0,9})?")
 
 
 class MediaType(Enum):
@@ -39,10 +40,6 @@ class MediaType(Enum):
     CSV = "text/csv"
     ARROW = "application/vnd.apache.arrow.stream"
     PARQUET = "application/vnd.apache.parquet"
-
-
-_KNOWN: Final = {each.value: each for each in MediaType}
-_ANY: Final = {"*/*": MediaType.JSON, "application/*": MediaType.JSON, "text/*": MediaType.CSV}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +83,44 @@ def edition_header(edition: DataEdition) -> str:
 
 
 def accepted(headers: Headers) -> MediaType:
-    """Choose the first format that a client accepts; JSON if it says nothing.
+    """Choose the format that a client would rather have than others; JSON if it says nothing.
 
-    Raises ``InterfaceError`` where there is none, so before anything is asked.
+    Of those with the highest weight (``q``) it is the first one that the client names. Raises
+    ``InterfaceError`` where there is none, so before anything is asked.
     """
     given = ",".join(headers.getlist("accept")) or "*/*"
-    for part in given.split(","):
+    ranges: dict[str, tuple[float, int]] = {}
+    for place, part in enumerate(given.split(",")[:_MOST_RANGES]):
         name, _, more = part.strip().lower().partition(";")
-        found = _KNOWN.get(name.strip()) or _ANY.get(name.strip())
-        if found is None or _REFUSED.search(more.replace(" ", "")):
-            continue
-        if found in (MediaType.ARROW, MediaType.PARQUET):
-            require_package("pyarrow", "arrow")
-        return found
-    raise InterfaceError(
-        "no accepted format is known",
-        code="not_acceptable",
-        hint=f"Accept one of {', '.join(_KNOWN)}.",
-    )
+        weight = _weight(more)
+        if weight is not None:
+            ranges.setdefault(name.strip(), (-weight, place))
+    found = []
+    for order, kind in enumerate(MediaType):
+        # The narrowest range that names a format decides on it.
+        names = (kind.value, f"{kind.value.partition('/')[0]}/*", "*/*")
+        weighed = next((ranges[name] for name in names if name in ranges), (0.0, 0))
+        if weighed[0]:
+            found.append((*weighed, order, kind))
+    if not found:
+        raise InterfaceError(
+            "no accepted format is known",
+            code="not_acceptable",
+            hint=f"Accept one of {', '.join(each.value for each in MediaType)}.",
+        )
+    *_, chosen = min(found, key=lambda each: each[:3])
+    if chosen in (MediaType.ARROW, MediaType.PARQUET):
+        require_package("pyarrow", "arrow")
+    return chosen
+
+
+def _weight(parameters: str) -> float | None:
+    """Read the weight of a range, 1 if there is none; None for one that is no weight."""
+    for each in parameters.replace(" ", "").split(";"):
+        name, sign, value = each.partition("=")
+        if sign and name == "q":
+            return float(value) if _WEIGHT.fullmatch(value) else None
+    return 1.0
 
 
 def written_answer(result: Result, kept: KeptAnswer, facts: AnswerFacts, kind: MediaType) -> bytes:

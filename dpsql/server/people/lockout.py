@@ -76,7 +76,7 @@ class Lockout:
         with self._lock:
             now = self._clock()
             wait = 0.0
-            if by_address := self._known(self._addresses, _site(address), now):
+            if by_address := self._known(self._addresses, site_of(address), now):
                 queue = max(0.0, by_address.free - now)
                 if queue > self._most:
                     raise login_failed()
@@ -91,7 +91,7 @@ class Lockout:
         with self._lock:
             now = self._clock()
             self._add(self._users, fold_name(attempt.user), now)
-            self._add(self._addresses, _site(attempt.address), now)
+            self._add(self._addresses, site_of(attempt.address), now)
 
     def _pause(self, beyond: int) -> float:
         # A float has no more than 1,023 doublings.
@@ -111,7 +111,7 @@ class Lockout:
             counts.popitem(last=False)
 
 
-def _site(address: str) -> str:
+def site_of(address: str) -> str:
     """Return the name of an address to count by: of IPv6, the network of a site."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])

@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import secrets
 import ssl
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Final, Protocol, TypeVar
 
 from dpsql.errors import Error
 from dpsql.server.guard import Admitted, Guard
+from dpsql.server.people.lockout import site_of
 from dpsql.server.wire import messages
 from dpsql.server.wire.conversation import CatalogDoor, Conversation
 from dpsql.server.wire.errors import FATAL, error_fields, fields
@@ -40,6 +42,8 @@ from dpsql.service.session import Session
 SECONDS_TO_LOG_IN: Final = 30.0
 MOST_AT_THE_DOOR: Final = 100
 """How many connections may be open that have not logged in."""
+MOST_OF_ADDRESS: Final = 50
+"""How many of these an address may have: others find places whatever it does."""
 MOST_OPEN: Final = 500
 """How many may be open that have."""
 MOST_OF_ACCOUNT: Final = 100
@@ -129,14 +133,14 @@ class Door:
         self._tls = tls
         self._catalogs = catalogs
         self._open: dict[int, _Open] = {}
-        self._at_the_door = 0
+        self._at_the_door: Counter[str] = Counter()
         self._last = 0
         self._stopping = False
 
     @property
     def connections(self) -> int:
         """How many connections are open, those at the door as well."""
-        return len(self._open) + self._at_the_door
+        return len(self._open) + self._at_the_door.total()
 
     async def stop(self, grace: float) -> None:
         """End idle connections, and others once they are answered or ``grace`` seconds are over."""
@@ -168,9 +172,11 @@ class Door:
             writer.close()
 
     async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._at_the_door >= MOST_AT_THE_DOOR:
+        site = site_of(_address(writer))
+        full = self._at_the_door.total() >= MOST_AT_THE_DOOR
+        if full or self._at_the_door[site] >= MOST_OF_ADDRESS:
             return
-        self._at_the_door += 1
+        self._at_the_door[site] += 1
         inside = False
         try:
             async with asyncio.timeout(SECONDS_TO_LOG_IN):
@@ -179,7 +185,7 @@ class Door:
                     return
                 admitted = await self._logged_in(startup, reader, writer)
             inside = True
-            self._at_the_door -= 1
+            self._leaves_the_door(site)
             await self._converse(admitted, reader, writer)
         except ProtocolError as error:
             await _send(writer, messages.error(fields(error.text, error.sqlstate, FATAL)))
@@ -187,7 +193,12 @@ class Door:
             await _send(writer, messages.error({**error_fields(error), "S": FATAL, "V": FATAL}))
         finally:
             if not inside:
-                self._at_the_door -= 1
+                self._leaves_the_door(site)
+
+    def _leaves_the_door(self, site: str) -> None:
+        self._at_the_door[site] -= 1
+        if not self._at_the_door[site]:
+            del self._at_the_door[site]
 
     # -- before the login -------------------------------------------------------------------------
 
@@ -233,8 +244,7 @@ class Door:
             await _send(writer, messages.negotiated(0, unknown))
         encrypted = writer.get_extra_info("ssl_object") is not None
         binding = self._tls.binding if encrypted and self._tls is not None else None
-        peer = writer.get_extra_info("peername")
-        address = str(peer[0]) if isinstance(peer, tuple) else ""
+        address = _address(writer)
         parameters = startup.parameters
         user = parameters.get("user", "")
         shortly = self._workers.shortly
@@ -346,6 +356,11 @@ async def _password(reader: asyncio.StreamReader) -> bytes:
     if not isinstance(message, PasswordMessage):
         raise ProtocolError("a login was asked for")
     return message.body
+
+
+def _address(writer: asyncio.StreamWriter) -> str:
+    peer = writer.get_extra_info("peername")
+    return str(peer[0]) if isinstance(peer, tuple) else ""
 
 
 async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:

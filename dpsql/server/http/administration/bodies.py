@@ -22,6 +22,7 @@ MOST_NUMBER: Final = 2**53
 """The highest number of an entry or a line."""
 
 RoleName = Literal["analyst", "owner", "auditor"]
+ScopeName = Literal["explain", "ask", "views", "agent"]
 Roles = Annotated[list[RoleName], Field(max_length=3)]
 UserName = Annotated[str, Field(min_length=1, max_length=100)]
 OneAccount = Annotated[str, Field(min_length=1, max_length=200)]
@@ -71,10 +72,14 @@ class TokenRequest(UserRequest):
 
 
 class IssueTokenRequest(TokenRequest):
-    """A token to create: of all roles and accounts of its user, or of some of them."""
+    """A token to create: of all roles and accounts of its user, or of some of them.
+
+    Without ``scopes`` it may do all that analysts do.
+    """
 
     roles: Roles | None = None
     accounts: AccountNames | None = None
+    scopes: Annotated[list[ScopeName], Field(max_length=4)] | None = None
     days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = 90
 
 
@@ -96,7 +101,7 @@ class TokenFacts(ReplyPart):
     token: str
     roles: list[RoleName]
     accounts: list[str]
-    scopes: list[str]
+    scopes: list[ScopeName]
     valid: bool
     created: str
     expires: str | None

@@ -20,7 +20,7 @@ from dpsql.server.http.administration.bodies import (
     UsersReply,
 )
 from dpsql.server.people.passwords import require_argon2
-from dpsql.server.people.records import Role, Token
+from dpsql.server.people.records import Role, Token, TokenScope
 
 
 def list_users(desk: Desk, act: Act) -> UsersReply:
@@ -73,6 +73,7 @@ def issue_token(desk: Desk, act: Act) -> IssuedTokenReply:
         given.token,
         roles=None if given.roles is None else _roles(given.roles),
         accounts=given.accounts,
+        scopes=None if given.scopes is None else map(TokenScope, given.scopes),
         expires=datetime.now(UTC) + timedelta(days=given.days),
     )
     return IssuedTokenReply(token=_token(issued.token), secret=issued.secret)
