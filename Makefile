@@ -214,6 +214,11 @@ $(READY_ENGINES): $(READY)
 
 $(READY_TOOLS): $(READY)
 	$(call set_up,dev$(comma)tools)
+	# Each of these needs other versions than ours, so it lies in a place of its own.
+	$(BIN)/pip install -q --no-deps --upgrade --target $(VENV)/duckdb-postgres \
+	  duckdb==1.5.5 duckdb-extension-postgres-scanner==1.5.5
+	$(BIN)/python -m venv $(VENV)/dbt
+	$(VENV)/dbt/bin/pip install -q 'dbt-core>=1.10,<1.11' 'dbt-postgres>=1.10,<1.11'
 	touch $@
 
 clean:

@@ -44,6 +44,7 @@ SHOWN_SETTINGS: Final = {
     "default_transaction_isolation": "read committed",
     "transaction_read_only": "off",
     "max_identifier_length": "63",
+    "max_index_keys": "32",
     "server_version_num": "150000",
     "lc_collate": "C",
     "lc_ctype": "C",
