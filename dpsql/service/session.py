@@ -298,6 +298,13 @@ class Session:
         """The tables that the policy lists, with their columns."""
         return self._answerer.engine.schema
 
+    @property
+    def settings(self) -> dict[str, object]:
+        """What SET has set at present, as ``restore`` takes it."""
+        with self._turn:
+            self.refuse_closed()
+            return dict(self._statements.kept)
+
     def restore(self, settings: Mapping[str, object]) -> None:
         """Set the settings of an earlier session again.
 

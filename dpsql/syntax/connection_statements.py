@@ -6,7 +6,7 @@ in quotes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from sqlglot import Token, TokenType
@@ -90,19 +90,30 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Timeout:
-    """SET statement_timeout, in seconds; 0 is none."""
+    """SET statement_timeout, in seconds; 0 is none. ``local``: until the transaction ends."""
 
     seconds: float
+    local: bool = False
 
 
-Own: TypeAlias = Begin | End | Mark | Declare | Fetch | Shut | Discard | Copy | Timeout
+@dataclass(frozen=True, slots=True)
+class SetLocal:
+    """SET LOCAL of another setting, until the transaction ends; ``text`` is the SET without LOCAL.
+
+    Blanks stand for the word, so that places of errors stay true.
+    """
+
+    text: str
+
+
+Own: TypeAlias = Begin | End | Mark | Declare | Fetch | Shut | Discard | Copy | Timeout | SetLocal
 
 
 class _Words:
     """The tokens of a statement, taken from the front."""
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
-        self._text = text
+        self.text = text
         self._tokens = tokens
         self.at = 0
 
@@ -155,7 +166,7 @@ class _Words:
         """Build the error for what cannot stand here."""
         tokens = self._tokens
         last = tokens[min(self.at, len(tokens) - 1)]
-        place = Place.in_text(self._text, _start(last), last.end + 1 - len(_BRACKET))
+        place = Place.in_text(self.text, _start(last), last.end + 1 - len(_BRACKET))
         return SQLSyntaxError(
             "the statement is not one that is known", code="syntax_error", place=place
         )
@@ -227,6 +238,10 @@ def _read(words: _Words, tokens: list[Token]) -> Own | None:
         return _copied(words)
     if words.skip("SET", "STATEMENT_TIMEOUT") or words.skip("SET", "SESSION", "STATEMENT_TIMEOUT"):
         return _timeout(words)
+    if words.skip("SET", "LOCAL", "STATEMENT_TIMEOUT"):
+        return replace(_timeout(words), local=True)
+    if words.peek() == "SET" and words.peek(1) == "LOCAL":
+        return _set_locally(words, tokens)
     return None
 
 
@@ -325,6 +340,13 @@ def _options(words: _Words, given: dict[str, str]) -> None:
             return
         if not words.skip(","):
             raise words.wrong()
+
+
+def _set_locally(words: _Words, tokens: list[Token]) -> SetLocal:
+    words.at = len(tokens)
+    local, text = tokens[1], words.text
+    start, end = _start(local), local.end + 1 - len(_BRACKET)
+    return SetLocal(text[:start] + " " * (end - start) + text[end:])
 
 
 _UNITS: Final = {

@@ -18,6 +18,7 @@ from dpsql.syntax.connection_statements import (
     Fetch,
     Mark,
     Own,
+    SetLocal,
     Shut,
     Timeout,
     own_statement,
@@ -43,6 +44,10 @@ READ: dict[str, Own | None] = {
     "RESET ALL": Discard(settings=True),
     "SET statement_timeout TO '2s'": Timeout(2.0),
     "SET SESSION statement_timeout = 1500": Timeout(1.5),
+    "SET LOCAL statement_timeout = 1500": Timeout(1.5, local=True),
+    "set local epsilon = 0.5": SetLocal("set       epsilon = 0.5"),
+    'SET "local" = 1': None,
+    "SET SESSION epsilon = 1": None,
     "COPY (SELECT 1) TO STDOUT": Copy(6, 14, "text", False, "\t", "\\N"),
     "COPY (SELECT (1)) TO STDOUT (FORMAT csv, HEADER, DELIMITER ';', NULL 'N')": Copy(
         6, 16, "csv", True, ";", "N"

@@ -462,6 +462,50 @@ def test_sqlalchemy_and_pandas_ask_through_it(server: Serving) -> None:
     engine.dispose()
 
 
+def test_set_local_holds_until_the_transaction_ends(server: Serving) -> None:
+    def value(con: psycopg.Connection[Any], name: str) -> object:
+        rows = con.execute("SHOW PARAMETERS").fetchall()
+        return next(row[1] for row in rows if row[0] == name)
+
+    with server.connect() as con:
+        told: list[str] = []
+        con.add_notice_handler(lambda notice: told.append(notice.sqlstate or ""))
+        con.execute("SET LOCAL epsilon = 0.25")
+        assert told == ["25P01"]
+        assert value(con, "epsilon") == "1.0"
+        con.execute("SET epsilon = 0.5")
+        for end in ("COMMIT", "ROLLBACK"):
+            con.execute("BEGIN")
+            con.execute("SET LOCAL epsilon = 0.25")
+            con.execute("SET LOCAL max_groups_contributed = 3")
+            con.execute("SET LOCAL timezone = 'UTC'")
+            assert (value(con, "epsilon"), value(con, "max_groups_contributed")) == ("0.25", "3")
+            con.execute("SET max_groups_contributed = 4")  # to stay
+            con.execute(end)
+            assert (value(con, "epsilon"), value(con, "max_groups_contributed")) == ("0.5", "4")
+        con.execute("BEGIN")
+        con.execute("SET LOCAL statement_timeout = '1s'")
+        slow = (
+            "SELECT count(*) FROM range(100000) a, range(100000) b "
+            "WHERE (a.range * b.range) % 7 = 3"
+        )
+        begun = time.monotonic()
+        with pytest.raises(psycopg.Error):
+            con.execute(slow)
+        assert time.monotonic() - begun < 30
+        con.execute("ROLLBACK")
+        con.execute("BEGIN")
+        with pytest.raises(psycopg.errors.InvalidParameterValue) as refused:
+            con.execute("SET LOCAL epsilon = 'much'")
+        assert refused.value.diag.statement_position == "21"
+        con.execute("ROLLBACK")
+        con.execute("BEGIN")
+        con.execute("SET LOCAL epsilon = 0.125")
+        con.execute("DISCARD ALL")
+        con.execute("COMMIT")
+        assert value(con, "epsilon") == "1.0"
+
+
 def test_one_address_cannot_take_all_places_at_the_door(server: Serving) -> None:
     here = ("127.0.0.1", server.port)
     taken = [socket.create_connection(here) for _ in range(MOST_OF_ADDRESS)]

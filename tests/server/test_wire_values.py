@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import duckdb
 import psycopg
 import pytest
 from helpers.postgresql_server import Server
@@ -147,3 +148,38 @@ def test_lists_of_numbers_of_catalogs_are_of_oids() -> None:
     listed = wire_type(OID_LIST)
     assert (listed.oid, listed.text([11, 2200])) == (1028, b"{11,2200}")
     assert parameter_of(listed.binary([11, 2200]), 1028, 1, 1) == [11, 2200]
+
+
+@pytest.mark.parametrize(
+    ("duckdb_type", "text", "postgresql"),
+    [
+        ("DATE", "0044-03-15 (BC)", "0044-03-15 BC"),
+        ("DATE", "0001-12-31 (BC)", "0001-12-31 BC"),
+        ("DATE", "0005-02-29 (BC)", "0005-02-29 BC"),
+        ("DATE", "4713-01-01 (BC)", "4713-01-01 BC"),
+        ("DATE", "10000-02-29", "10000-02-29"),
+        ("DATE", "12345-06-07", "12345-06-07"),
+        ("TIMESTAMP", "0044-03-15 (BC) 12:30:00.25", "0044-03-15 12:30:00.25 BC"),
+        ("TIMESTAMP", "12000-01-01 01:02:03.5", "12000-01-01 01:02:03.5"),
+        ("TIMESTAMP WITH TIME ZONE", "0044-03-15 (BC) 12:30:00+00", "0044-03-15 12:30:00+00 BC"),
+    ],
+)
+def test_moments_beyond_those_of_python_go_as_postgresql_sends_them(
+    duckdb_type: str, text: str, postgresql: str, real: Any
+) -> None:
+    with duckdb.connect() as con:
+        con.execute("SET timezone = 'UTC'")
+        ((value,),) = con.execute(f"SELECT '{text}'::{duckdb_type}").fetchall()
+    assert isinstance(value, str)
+    type_ = wire_type(duckdb_type)
+    for format_ in (TEXT_FORMAT, BINARY_FORMAT):
+        cursor = real.cursor(binary=format_ == BINARY_FORMAT)
+        cursor.execute(f"SELECT '{postgresql}'::{type_.name}")
+        body = cursor.pgresult.get_value(0, 0)
+        assert encoded_column([value], type_, format_) == [struct.pack("!i", len(body)) + body]
+
+
+def test_a_text_that_is_no_moment_has_no_binary_form() -> None:
+    for text in ("soon", "0044-13-15 (BC)", "0044-02-30 (BC)", "0044-03-15 BC", ""):
+        with pytest.raises(ProtocolError):
+            encoded_column([text], wire_type("DATE"), BINARY_FORMAT)

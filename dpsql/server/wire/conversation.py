@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from dpsql.core.formatting import significant
 from dpsql.errors import Error
+from dpsql.policy.parameters import INSTEAD_OF
 from dpsql.results.edition import DataEdition
 from dpsql.results.result import Result
 from dpsql.server.wire import messages
@@ -65,11 +66,13 @@ from dpsql.syntax.connection_statements import (
     Fetch,
     Mark,
     Own,
+    SetLocal,
     Shut,
     Timeout,
     own_statement,
 )
 from dpsql.syntax.split import split
+from dpsql.syntax.statements import Reset, Set, Statement, read_statement
 
 IDLE, IN_TRANSACTION, FAILED_TRANSACTION = b"I", b"T", b"E"
 MOST_KEPT: Final = 1_000
@@ -118,6 +121,23 @@ class CatalogDoor(Protocol):
         """End the statement that is answered now. For other threads to call."""
 
 
+@dataclass(slots=True)
+class _Settings:
+    """What was set before SET LOCAL, to be set again once the transaction ends."""
+
+    timeout: float
+    kept: dict[str, object]
+
+    def keep(self, statement: Statement) -> None:
+        """Keep what SET or RESET without LOCAL has changed since."""
+        match statement:
+            case Set(name, value):
+                self.kept.pop(INSTEAD_OF.get(name, ""), None)
+                self.kept[name] = value
+            case Reset(name):
+                self.kept.pop(name, None)
+
+
 class Conversation:
     """A connection of one client: prepared statements, portals, and the status of its transaction.
 
@@ -151,6 +171,7 @@ class Conversation:
         self._skipping = False
         self._text = ""
         self._timeout = 0.0
+        self._before: _Settings | None = None
 
     async def take(self, message: Frontend) -> bool:
         """Answer one message; returns False once the client is done."""
@@ -348,15 +369,16 @@ class Conversation:
             case End(tag):
                 failed, self.status = self.status == FAILED_TRANSACTION, IDLE
                 self._cursors.clear()
+                await self._end_local_settings()
                 await self._complete("ROLLBACK" if failed else tag)
             case Mark(tag):
                 await self._complete(tag)
-            case Timeout(seconds):
-                self._timeout = seconds
+            case Timeout() | SetLocal():
+                await self._set(own)
                 await self._complete("SET")
             case Discard(settings):
                 await self._work(self._session.reset)
-                self._timeout = 0.0
+                self._timeout, self._before = 0.0, None
                 if not settings:
                     self._statements.clear()
                     self._cursors.clear()
@@ -372,6 +394,38 @@ class Conversation:
                 await self._complete(tag)
             case Copy():
                 await self._copy(own, text)
+
+    async def _set(self, own: Timeout | SetLocal) -> None:
+        """Set the timeout, or anything until the end of the transaction."""
+        if isinstance(own, Timeout) and not own.local:
+            self._timeout = own.seconds
+            if self._before is not None:
+                self._before.timeout = own.seconds
+            return
+        if self.status != IN_TRANSACTION:
+            warning = "SET LOCAL sets something in transactions alone"
+            await self._write(messages.notice(fields(warning, "25P01", "WARNING")))
+            return
+        if self._before is None:
+            kept = await self._work(lambda: self._session.settings)
+            self._before = _Settings(self._timeout, kept)
+        if isinstance(own, Timeout):
+            self._timeout = own.seconds
+        else:
+            await self._work(partial(self._session.sql, own.text))
+
+    async def _end_local_settings(self) -> None:
+        """Set again what SET LOCAL has changed."""
+        before, self._before = self._before, None
+        if before is None:
+            return
+        self._timeout = before.timeout
+
+        def restored() -> None:
+            self._session.reset()
+            self._session.restore(before.kept)
+
+        await self._work(restored)
 
     async def _fetch(self, rows: PortalRows, most: int | None, *, described: bool) -> None:
         if not described:
@@ -440,6 +494,8 @@ class Conversation:
             await self._write(messages.parameter_status(EDITION_SETTING, f"{edition}"))
         for notice in notices:
             await self._write(messages.notice(notice))
+        if self._before is not None and _is_setting(text):
+            self._before.keep(read_statement(text))
         return found
 
     def _run(

@@ -67,10 +67,38 @@ def _decimal_text(value: Any) -> bytes:
 def _moment_text(value: Any) -> bytes:
     """Write a moment as ``DateStyle`` ISO has it, in UTC if it has a zone."""
     if not isinstance(value, datetime):
-        return str(value).encode()
+        return _distant_text(value)
     zone = b"" if value.tzinfo is None else b"+00"
     naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
     return _without_zeros(naive.isoformat(" ")).encode() + zone
+
+
+# Moments before the year 1 and after 9999 come from DuckDB as texts: Python has no type for them.
+_DISTANT: Final = re.compile(
+    r"(\d+)-(\d\d)-(\d\d)( \(BC\))?"
+    r"(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(?:\+00(?::00)?)?)?"
+)
+
+
+def _distant_text(value: object) -> bytes:
+    """Write a text of DuckDB's for a distant moment as PostgreSQL writes it: ``BC`` at the end."""
+    text = str(value)
+    return (text.replace(" (BC)", "") + " BC" if " (BC)" in text else text).encode()
+
+
+def _distant(value: object) -> tuple[int, int]:
+    """Read a distant moment: days and microseconds since the year 2000. Raises ``ValueError``."""
+    found = _DISTANT.fullmatch(str(value))
+    if found is None:
+        raise ValueError
+    year, month, day, hours, minutes, seconds = (int(found[n] or 0) for n in (1, 2, 3, 5, 6, 7))
+    if found[4]:
+        year = 1 - year
+    # The calendar repeats itself every 400 years, of 146,097 days.
+    cycles = (year - 1) // 400
+    days = date(year - 400 * cycles, month, day).toordinal() + 146_097 * cycles - _FIRST_DAY
+    fraction = int((found[8] or "").ljust(6, "0"))
+    return days, ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + fraction
 
 
 def _without_zeros(text: str) -> str:
@@ -124,11 +152,15 @@ def _numeric(value: Any) -> bytes:
     return struct.pack("!hhHh", *head) + struct.pack(f"!{len(groups)}h", *groups)
 
 
-def _days(value: date) -> bytes:
-    return struct.pack("!i", value.toordinal() - _FIRST_DAY)
+def _days(value: date | str) -> bytes:
+    days = _distant(value)[0] if isinstance(value, str) else value.toordinal() - _FIRST_DAY
+    return struct.pack("!i", days)
 
 
 def _microseconds(value: Any) -> bytes:
+    if isinstance(value, str):
+        days, rest = _distant(value)
+        return struct.pack("!q", days * 86_400_000_000 + rest)
     naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
     return struct.pack("!q", (naive - _EPOCH) // _MICROSECOND)
 
@@ -167,7 +199,7 @@ WIRE_TYPES: Final = MappingProxyType(
         "DOUBLE": WireType("float8", 701, 8, _float_text, _packed("!d")),
         **dict.fromkeys(("VARCHAR", "ENUM"), _TEXT),
         "BLOB": WireType("bytea", 17, -1, lambda v: b"\\x" + bytes(v).hex().encode(), bytes),
-        "DATE": WireType("date", 1082, 4, _plain, _days),
+        "DATE": WireType("date", 1082, 4, _distant_text, _days),
         **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), _STAMP),
         "TIMESTAMP WITH TIME ZONE": WireType("timestamptz", 1184, 8, _moment_text, _microseconds),
         "TIME": WireType("time", 1083, 8, lambda v: _without_zeros(str(v)).encode(), _clock),
