@@ -225,14 +225,14 @@ def unnoted(one: BudgetRequest) -> None:
 
 def test_a_day_has_so_many_requests(users: Users, clock: Clock) -> None:
     for _ in range(MOST_A_DAY):
-        made = users.requests.file("ana", "ana", 2.0, WHY, unnoted)
-        with users.requests.deciding(made.number, RequestState.REFUSED, "olga", ""):
+        made = users.requests.file("clinic", "ana", "ana", 2.0, WHY, unnoted)
+        with users.requests.deciding("clinic", made.number, RequestState.REFUSED, "olga", ""):
             pass
         clock.now += timedelta(hours=1)
     with fails_with("too_many_requests"):
-        users.requests.file("ana", "ana", 2.0, WHY, unnoted)
+        users.requests.file("clinic", "ana", "ana", 2.0, WHY, unnoted)
     clock.now += timedelta(hours=24 - MOST_A_DAY)
-    assert users.requests.file("ana", "ana", 2.0, WHY, unnoted).number == MOST_A_DAY + 1
+    assert users.requests.file("clinic", "ana", "ana", 2.0, WHY, unnoted).number == MOST_A_DAY + 1
 
 
 def test_what_cannot_be_noted_or_done_leaves_all_as_it_was(users: Users) -> None:
@@ -240,13 +240,22 @@ def test_what_cannot_be_noted_or_done_leaves_all_as_it_was(users: Users) -> None
         raise ArithmeticError
 
     with pytest.raises(ArithmeticError):
-        users.requests.file("ana", "ana", 2.0, WHY, fails)
-    assert users.requests.all(10) == ()
-    made = users.requests.file("ana", "ana", 2.0, WHY, unnoted)
-    refused = users.requests.deciding(made.number, RequestState.APPROVED, "olga", "")
+        users.requests.file("clinic", "ana", "ana", 2.0, WHY, fails)
+    assert users.requests.all("clinic", 10) == ()
+    made = users.requests.file("clinic", "ana", "ana", 2.0, WHY, unnoted)
+    refused = users.requests.deciding("clinic", made.number, RequestState.APPROVED, "olga", "")
     with pytest.raises(ArithmeticError), refused as found:
         fails(found)
-    assert users.requests.request(made.number).state is RequestState.OPEN
+    assert users.requests.request("clinic", made.number).state is RequestState.OPEN
+
+
+def test_servers_of_other_datasets_have_other_requests(users: Users) -> None:
+    made = users.requests.file("clinic", "ana", "ana", 2.0, WHY, unnoted)
+    assert users.requests.all("sales", 10) == users.requests.of_user("sales", "ana", 10) == ()
+    refused = users.requests.deciding("sales", made.number, RequestState.APPROVED, "olga", "")
+    with fails_with("unknown_request"), refused:
+        pass
+    assert users.requests.all("clinic", 10) == (made,)
 
 
 # -- the command line -----------------------------------------------------------------------------

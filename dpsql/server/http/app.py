@@ -469,7 +469,12 @@ class HttpApp:
 
             requests = self._desk.users.requests
             return _reply(
-                request_facts(requests.file(login.user, account, given.epsilon, given.why, noted))
+                request_facts(
+                    requests.file(
+                        *(self._guard.dataset_name, login.user, account),
+                        *(given.epsilon, given.why, noted),
+                    )
+                )
             )
 
         return await self._workers.shortly(kept)
@@ -480,7 +485,7 @@ class HttpApp:
         given = query_numbers(call.request.query_params.multi_items(), {"limit": MOST_HISTORY})
         limit = given.get("limit", MOST_HISTORY)
         found = await self._workers.shortly(
-            lambda: self._desk.users.requests.of_user(login.user, limit)
+            lambda: self._desk.users.requests.of_user(self._guard.dataset_name, login.user, limit)
         )
         return _reply(BudgetRequestsReply(requests=[request_facts(each) for each in found]))
 

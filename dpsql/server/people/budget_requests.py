@@ -1,7 +1,7 @@
 """Requests of analysts for more budget, kept in the file of users until an owner decides on them.
 
 A request has what its user has written, and nothing that follows from data. It is told to that
-user and to owners.
+user and to owners, by servers of the dataset that it is about: they may share a file of users.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ class BudgetRequests:
 
     def file(
         self,
+        dataset: str,
         user: str,
         account: str,
         epsilon: float,
@@ -89,9 +90,10 @@ class BudgetRequests:
         """
         now = int(self._clock().timestamp())
         with self._file.writing() as write:
-            counted = "SELECT COUNT(*) FROM requests WHERE user = ? AND"
-            ((waiting,),) = self._file.read(f"{counted} state = 'open'", (user,))
-            ((lately,),) = self._file.read(f"{counted} asked > ?", (user, now - _DAY))
+            counted = "SELECT COUNT(*) FROM requests WHERE user = ? AND dataset = ? AND"
+            who = (user, dataset)
+            ((waiting,),) = self._file.read(f"{counted} state = 'open'", who)
+            ((lately,),) = self._file.read(f"{counted} asked > ?", (*who, now - _DAY))
             if waiting >= MOST_OPEN or lately >= MOST_A_DAY:
                 raise InterfaceError(
                     "there are too many requests of this user",
@@ -100,27 +102,28 @@ class BudgetRequests:
                     "in 24 hours.",
                 )
             made = write(
-                "INSERT INTO requests (user, account, epsilon, why, asked) VALUES (?, ?, ?, ?, ?)",
-                (user, account, epsilon, why, now),
+                "INSERT INTO requests (dataset, user, account, epsilon, why, asked)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (dataset, user, account, epsilon, why, now),
             )
             assert made.lastrowid is not None, "a row was inserted"
-            found = self.request(made.lastrowid)
+            found = self.request(dataset, made.lastrowid)
             noted(found)
         return found
 
-    def of_user(self, user: str, limit: int) -> tuple[BudgetRequest, ...]:
+    def of_user(self, dataset: str, user: str, limit: int) -> tuple[BudgetRequest, ...]:
         """Return the latest requests of a user, the latest first."""
-        latest = f"{_REQUEST} WHERE user = ? ORDER BY number DESC LIMIT ?"
-        return tuple(map(_request, self._file.read(latest, (user, limit))))
+        latest = f"{_REQUEST} WHERE user = ? AND dataset = ? ORDER BY number DESC LIMIT ?"
+        return tuple(map(_request, self._file.read(latest, (user, dataset, limit))))
 
-    def all(self, limit: int) -> tuple[BudgetRequest, ...]:
+    def all(self, dataset: str, limit: int) -> tuple[BudgetRequest, ...]:
         """Return requests of all users: those that are open first, then the latest first."""
-        ordered = f"{_REQUEST} ORDER BY state = 'open' DESC, number DESC LIMIT ?"
-        return tuple(map(_request, self._file.read(ordered, (limit,))))
+        ordered = f"{_REQUEST} WHERE dataset = ? ORDER BY state = 'open' DESC, number DESC LIMIT ?"
+        return tuple(map(_request, self._file.read(ordered, (dataset, limit))))
 
-    def request(self, number: int) -> BudgetRequest:
+    def request(self, dataset: str, number: int) -> BudgetRequest:
         """Return a request. Raises ``InterfaceError`` (``unknown_request``)."""
-        rows = self._file.read(f"{_REQUEST} WHERE number = ?", (number,))
+        rows = self._file.read(f"{_REQUEST} WHERE number = ? AND dataset = ?", (number, dataset))
         if not rows:
             raise InterfaceError(
                 "there is no request of this number",
@@ -131,7 +134,7 @@ class BudgetRequests:
 
     @contextmanager
     def deciding(
-        self, number: int, state: RequestState, owner: str, note: str
+        self, dataset: str, number: int, state: RequestState, owner: str, note: str
     ) -> Iterator[BudgetRequest]:
         """Decide on an open request, once the body of the ``with`` has done what follows from it.
 
@@ -139,7 +142,7 @@ class BudgetRequests:
         ``InterfaceError`` (``unknown_request``, ``request_decided``).
         """
         with self._file.writing() as write:
-            found = self.request(number)
+            found = self.request(dataset, number)
             if found.state is not RequestState.OPEN:
                 raise InterfaceError(
                     f"the request was {found.state.value} already",

@@ -60,6 +60,7 @@ CREATE TABLE tokens (
 ) STRICT;
 CREATE TABLE requests (
     number  INTEGER PRIMARY KEY AUTOINCREMENT,
+    dataset TEXT NOT NULL,
     user    TEXT NOT NULL REFERENCES users,
     account TEXT NOT NULL,
     epsilon REAL NOT NULL CHECK (epsilon > 0),
@@ -70,7 +71,7 @@ CREATE TABLE requests (
     note    TEXT NOT NULL DEFAULT '',
     decided INTEGER CHECK ((decided IS NULL) = (state = 'open'))
 ) STRICT;
-CREATE INDEX requests_of_user ON requests (user, asked);
+CREATE INDEX requests_of_user ON requests (user, dataset, asked);
 """
 
 _PATIENCE: Final = 5.0
