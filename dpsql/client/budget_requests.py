@@ -1,4 +1,4 @@
-"""Requests for more budget at a server: making them, looking at them and deciding on them."""
+"""Requests for more budget at a server, with the owners' decisions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def all_requests(server: RemoteServer, limit: int) -> tuple[RemoteBudgetRequest,
 
 
 def decide(server: RemoteServer, number: int, approved: bool, note: str) -> RemoteBudgetRequest:
-    """Approve or refuse a request, as an owner."""
+    """Decide on a request, as an owner: it is approved or refused."""
     route = "requests/approve" if approved else "requests/refuse"
     return _request(server.call("POST", route, {"number": number, "note": note}))
 

@@ -1,4 +1,4 @@
-"""Servers that commands ask: an address, and the token that is sent there."""
+"""Servers as the sources of commands: an address, and a token for it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def asked_server(
 
 
 def _token_of(path: Path) -> str:
-    """Read a file that holds a token; empty for what holds none."""
+    """Read the token of a file; empty without one."""
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())

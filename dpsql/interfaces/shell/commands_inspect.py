@@ -27,7 +27,7 @@ def _tables(call: Invocation) -> None:
 
 
 def _connected(call: Invocation) -> None:
-    """Show what the shell asks, and the account that pays."""
+    """Show the source of the shell, and the account that pays."""
     rows = call.shell.source.facts()
     call.shell.screen.show(pairs([(name, printable(told)) for name, told in rows]))
 

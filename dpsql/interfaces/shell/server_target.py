@@ -109,7 +109,7 @@ class OpenServer(Source):
         """List server, dataset and account."""
         return [("server", self.name), ("dataset", self.dataset), ("account", self.payer)]
 
-    def catalog(self) -> Nameable:
+    def names(self) -> Nameable:
         """Collect the names of tables and columns, which are public."""
         tables: dict[str, tuple[str, ...]] = {}
         for schema, table, column in self.connection.sql(_COLUMNS):
@@ -144,7 +144,7 @@ class OpenServer(Source):
         return Text("\n".join(printable(line) for line in found.text.split("\n")))
 
     def budget(self, as_json: bool) -> RenderableType:
-        """Tell what is spent and what is left."""
+        """Show spending and rest of the account."""
         return budget_shown(self.connection.budget(), as_json)
 
     def history(self, limit: int) -> RenderableType:

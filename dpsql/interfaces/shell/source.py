@@ -62,7 +62,7 @@ class Source(ABC):
         r"""List what ``\l`` tells of the connection, each with its name."""
 
     @abstractmethod
-    def catalog(self) -> Nameable:
+    def names(self) -> Nameable:
         """Collect the names of tables, columns and parameters."""
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Source(ABC):
 
     @abstractmethod
     def budget(self, as_json: bool) -> RenderableType:
-        """Tell what is spent and what is left. Raises ``Error``."""
+        """Show spending and rest of the account. Raises ``Error``."""
 
     @abstractmethod
     def history(self, limit: int) -> RenderableType:

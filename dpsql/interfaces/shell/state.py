@@ -46,7 +46,7 @@ class Shell:
         self.ask = ask
         self.edit: Callable[[str], object] | None = None
         self.saved = saved or SavedQueries.of_user(os.environ)
-        self.catalog = source.catalog()
+        self.catalog = source.names()
         self._find_views()
         self.result: ReadableAnswer | None = None
         self.query = ""

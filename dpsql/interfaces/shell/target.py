@@ -114,7 +114,7 @@ class OpenData(Source):
             ("ledger", ledger),
         ]
 
-    def catalog(self) -> Nameable:
+    def names(self) -> Nameable:
         """Collect the names that the policy gives."""
         return Nameable.of(self._policy, self.connection.schema)
 
@@ -136,7 +136,7 @@ class OpenData(Source):
         return explanation_json(found) + "\n" if as_json else render.explanation_panel(found)
 
     def budget(self, as_json: bool) -> RenderableType:
-        """Tell what is spent and what is left."""
+        """Show spending and rest of the account."""
         report = self.connection.budget()
         return budget_json(report) + "\n" if as_json else render.budget_panel(report)
 

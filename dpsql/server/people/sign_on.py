@@ -32,7 +32,7 @@ _IN_HEADER: Final = frozenset({"alg", "kid", "typ", "x5t", "x5t#S256"})
 
 @dataclass(frozen=True, slots=True)
 class SignOnSettings:
-    """Whose tokens are taken, and for whom they have to be.
+    """The issuer of tokens, with the claims that a good one has.
 
     ``audience`` is what the tokens are for, ``client`` the program that they were issued to, and
     ``claim`` the one whose value is the name of a user.
@@ -139,7 +139,7 @@ class SignOn:
 
 
 def _key_name(token: str) -> str | None:
-    """Return the name of the key that a token says it is signed with; None for one not taken."""
+    """Return the key's name in the header of a token; None for a header that is refused."""
     try:
         header = jwt.get_unverified_header(token)
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):

@@ -28,7 +28,7 @@ def show_budget(server: AskedServer, format_: str) -> None:
 
 
 def show_estimate(server: AskedServer, text: str, chosen: Mapping[str, Any], format_: str) -> None:
-    """Say what a question would cost, and how much of what is left."""
+    """Show the price of a question, and its share of the rest."""
     from dataclasses import asdict
 
     from dpsql.core.formatting import json_text, percent, printable, significant
