@@ -46,7 +46,9 @@ def all_requests(server: RemoteServer, limit: int) -> tuple[RemoteBudgetRequest,
     return _requests(server.call("GET", f"requests?limit={limit}"))
 
 
-def decide(server: RemoteServer, number: int, approved: bool, note: str) -> RemoteBudgetRequest:
+def decide_request(
+    server: RemoteServer, number: int, approved: bool, note: str
+) -> RemoteBudgetRequest:
     """Decide on a request, as an owner: it is approved or refused."""
     route = "requests/approve" if approved else "requests/refuse"
     return _request(server.call("POST", route, {"number": number, "note": note}))

@@ -15,7 +15,8 @@ PACKAGE = Path(__file__).parents[2] / "dpsql"
 
 VERBS = frozenset(
     words(
-        "Accept Acquire Add Advance Aggregate Allow Answer Append Apply Approve Ask Assign Attach Average "
+        "Accept Acquire Add Advance Aggregate Allow Answer Append Apply Approve Ask Assign Attach "
+        "Average "
         "Begin Bind Bound Build Calibrate Call Cast Change Charge Check Choose Clamp Classify "
         "Close Collect Combine Commit Compare Compose Compress Compute Connect Convert Copy Count "
         "Create Cut Decide Declare Delete Derive Describe Detect Digest Divide Do Draft Draw Drop "

@@ -18,7 +18,12 @@ import dpsql
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger
 from dpsql.server.audit import verify_audit
-from dpsql.server.people.budget_requests import MOST_A_DAY, MOST_OPEN, BudgetRequest, RequestState
+from dpsql.server.people.budget_requests import (
+    MOST_A_DAY,
+    MOST_WAITING,
+    BudgetRequest,
+    RequestState,
+)
 from dpsql.server.people.records import Role
 from dpsql.server.people.users import Users
 
@@ -170,7 +175,7 @@ def test_few_requests_wait_at_once_and_none_is_lost(server: HttpServing) -> None
         each.start()
     for each in threads:
         each.join()
-    assert sorted(found) == [200] * MOST_OPEN + [429] * (8 - MOST_OPEN)
+    assert sorted(found) == [200] * MOST_WAITING + [429] * (8 - MOST_WAITING)
     assert asked(server).code == "too_many_requests"
     assert asked(server, "eve").status == 200  # another user of the account
     assert decided(server, 1, "refuse").status == 200
@@ -179,7 +184,7 @@ def test_few_requests_wait_at_once_and_none_is_lost(server: HttpServing) -> None
     server.process.wait(60)
     again = http_started(server.directory, server.tokens)
     server.process, server.port = again.process, again.port
-    assert len(listed(server, "ana")) == MOST_OPEN + 1
+    assert len(listed(server, "ana")) == MOST_WAITING + 1
 
 
 def test_the_audit_log_has_all_but_the_reason(server: HttpServing) -> None:

@@ -21,7 +21,7 @@ from dpsql.interfaces.shell.cancel import Work
 from dpsql.interfaces.shell.candidates import Nameable, spelled, table_spelled
 from dpsql.interfaces.shell.costs import Price
 from dpsql.interfaces.shell.past import local_time
-from dpsql.interfaces.shell.source import Source
+from dpsql.interfaces.shell.source import ShellSource
 from dpsql.policy.parameters import PARAMETERS
 from dpsql.present.tables import pairs, titled
 from dpsql.results.reading import ReadableAnswer
@@ -70,7 +70,7 @@ class ServerBalance:
         return self.left / self.limit if self.limit else 0.0
 
 
-class OpenServer(Source):
+class OpenServer(ShellSource):
     """A server that a shell asks."""
 
     def __init__(self, target: ServerTarget, connection: RemoteConnection) -> None:

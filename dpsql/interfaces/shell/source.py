@@ -16,20 +16,20 @@ from dpsql.interfaces.shell.costs import Price, ShownBalance
 from dpsql.results.reading import ReadableAnswer
 
 
-class Asked(Protocol):
+class StatementAnswerer(Protocol):
     """A connection, as far as a shell asks it statements."""
 
     def sql(self, query: str, /) -> ReadableAnswer:
         """Answer a statement."""
 
 
-class Source(ABC):
+class ShellSource(ABC):
     """An open source: what is asked, who pays, and how its costs are told.
 
     ``connection`` answers statements, one at a time, run by ``work``.
     """
 
-    connection: Asked
+    connection: StatementAnswerer
     work: Work
 
     @property
@@ -97,5 +97,5 @@ class Target(Protocol):
     def name(self) -> str:
         """A short name of it."""
 
-    def opened(self, progress: Percent) -> AbstractContextManager[Source]:
+    def opened(self, progress: Percent) -> AbstractContextManager[ShellSource]:
         """Open it, until the end. Raises ``Error``."""

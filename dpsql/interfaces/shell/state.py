@@ -16,7 +16,7 @@ from dpsql.interfaces.shell.formats import formatted
 from dpsql.interfaces.shell.saved import SavedQueries
 from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.settings import ShellSettings
-from dpsql.interfaces.shell.source import Source
+from dpsql.interfaces.shell.source import ShellSource
 from dpsql.present.result_files import told_beside
 from dpsql.results.reading import ReadableAnswer
 from dpsql.syntax.statements import CreateView, DropView, Select, read_statement
@@ -34,7 +34,7 @@ class Shell:
 
     def __init__(
         self,
-        source: Source,
+        source: ShellSource,
         screen: Screen,
         settings: ShellSettings | None = None,
         ask: Callable[[str], bool] | None = None,

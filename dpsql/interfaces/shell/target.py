@@ -22,7 +22,7 @@ from dpsql.interfaces.shell.cancel import Work
 from dpsql.interfaces.shell.candidates import Nameable
 from dpsql.interfaces.shell.costs import Balance, Price, balance, price
 from dpsql.interfaces.shell.past import charges_table
-from dpsql.interfaces.shell.source import Source
+from dpsql.interfaces.shell.source import ShellSource
 from dpsql.ledger import Ledger
 from dpsql.policy.ledger_place import announcement, is_url, place_beside, without_password
 from dpsql.policy.load import load_policy
@@ -55,7 +55,7 @@ class DataTarget:
         return _opened(self, progress)
 
 
-class OpenData(Source):
+class OpenData(ShellSource):
     """Open data of one's own: ``account`` is what the analyst may see of the ledger."""
 
     def __init__(

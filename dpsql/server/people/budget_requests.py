@@ -16,7 +16,7 @@ from typing import Any, Final
 from dpsql.errors import InterfaceError
 from dpsql.server.people.user_file import UserFile
 
-MOST_OPEN: Final = 3
+MOST_WAITING: Final = 3
 """The most requests of one user that may wait for a decision."""
 MOST_A_DAY: Final = 10
 """The most requests that one user may make in 24 hours."""
@@ -94,12 +94,12 @@ class BudgetRequests:
             who = (user, dataset)
             ((waiting,),) = self._file.read(f"{counted} state = 'open'", who)
             ((lately,),) = self._file.read(f"{counted} asked > ?", (*who, now - _DAY))
-            if waiting >= MOST_OPEN or lately >= MOST_A_DAY:
+            if waiting >= MOST_WAITING or lately >= MOST_A_DAY:
                 raise InterfaceError(
                     "there are too many requests of this user",
                     code="too_many_requests",
-                    hint=f"{MOST_OPEN} may wait for a decision at once, and {MOST_A_DAY} be made "
-                    "in 24 hours.",
+                    hint=f"{MOST_WAITING} may wait for a decision at once, and {MOST_A_DAY} be "
+                    "made in 24 hours.",
                 )
             made = write(
                 "INSERT INTO requests (dataset, user, account, epsilon, why, asked)"

@@ -25,7 +25,7 @@ import jwt
 
 from dpsql.errors import InterfaceError, OperationalError
 
-MOST_REPLY: Final = 65_536
+MOST_METADATA: Final = 65_536
 """The most bytes of metadata, and of keys."""
 MOST_KEYS: Final = 100
 LEAST_RSA: Final = 2_048
@@ -164,8 +164,8 @@ def _asked_json(address: object) -> dict[str, Any] | None:
         connection.request("GET", path, headers={"accept": "application/json"})
         response = connection.getresponse()
         data = b""
-        while len(data) <= MOST_REPLY and time.monotonic() < ends:
-            part = response.read1(MOST_REPLY + 1 - len(data))
+        while len(data) <= MOST_METADATA and time.monotonic() < ends:
+            part = response.read1(MOST_METADATA + 1 - len(data))
             if not part:
                 whole = response.length in (None, 0)
                 read = json.loads(data) if response.status == 200 and whole else None

@@ -116,9 +116,9 @@ def approve_command(server: RemoteServer, number: int, note: str) -> None:
 
     The policies have to give as much: what they give, they alone raise.
     """
-    from dpsql.client.budget_requests import decide
+    from dpsql.client.budget_requests import decide_request
 
-    made = decide(server, number, approved=True, note=note)
+    made = decide_request(server, number, approved=True, note=note)
     click.echo(f"Request {made.number} is approved.")
 
 
@@ -133,9 +133,9 @@ def approve_command(server: RemoteServer, number: int, note: str) -> None:
 @_at_server
 def refuse_command(server: RemoteServer, number: int, note: str) -> None:
     """Refuse request NUMBER: nothing changes."""
-    from dpsql.client.budget_requests import decide
+    from dpsql.client.budget_requests import decide_request
 
-    made = decide(server, number, approved=False, note=note)
+    made = decide_request(server, number, approved=False, note=note)
     click.echo(f"Request {made.number} is refused.")
 
 
