@@ -142,7 +142,7 @@ class PooledKind(GroupsKind):
         return len(self._deciding(index)) > 1
 
     def _deciding(self, index: int) -> list[ReleaseNoise]:
-        """List the releases that an aggregate's own noise decided, if it is of one measure."""
+        """List the releases whose groups the noise of an aggregate decided by itself."""
         measures = self.plan.block.aggregates[index].measures
         return [r for r in self.releases if measures == (r.decided,)]
 
