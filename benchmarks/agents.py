@@ -1,12 +1,14 @@
 """Questions of others through the tools for language models, as a client asks them.
 
-Run with ``make agents`` or ``python benchmarks/agents.py [CORPUS …]``. The answerable statements of
+Run with ``make agents`` or ``python benchmarks/agents.py [CORPUS …]``. The statements of
 benchmarks/statements/ are put to ``ask`` one after the other, on tables of a few rows. Of a refusal
 a client reads the proposed statement and asks that, once, without any thought of its own:
 
 * first: accepted at the first try;
 * second: accepted as the refusal proposed it;
 * never: refused, with nothing proposed that is answered.
+
+Those that ask for what is never released, such as rows, or groups of one unit, are counted apart.
 
 Of every tenth question that is accepted at the first try, CPU of ``ask`` is compared with the same
 question in a session of its own, in process. It was asked before of both, so that preparation and
@@ -33,7 +35,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,7 @@ class Asked:
     statement: str
     tries: int | None  # None: never
     code: str | None  # of the first refusal
+    rule: str | None = None  # what forbids an answer; None of answerable statements
     tool: float | None = None
     direct: float | None = None
 
@@ -125,21 +128,20 @@ def followed(box: Toolbox, sql: str) -> tuple[int | None, str | None]:
 
 
 def asked(corpus: str, world: str, statements: list[Statement]) -> Iterator[Asked]:
-    """What becomes of each answerable statement of a corpus."""
+    """What becomes of each statement of a corpus."""
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         ledger = place / "budget.db"
         with open_dataset(built(world, place), policy_of(world), ledger) as dataset:
             box = Toolbox.of(dataset, ANALYST, "benchmark", AgentPolicy())
-            answerable = (each for each in statements if each.rule is None)
-            for number, statement in enumerate(answerable):
+            for number, statement in enumerate(statements):
                 sql = statement.text
                 tries, code = followed(box, sql)
+                found = Asked(corpus, statement.name, tries, code, statement.rule)
                 if tries == 1 and number % TIMED == 0:
                     direct, tool = least(partial(rows, dataset, sql)), least(partial(ask, box, sql))
-                    yield Asked(corpus, statement.name, tries, code, tool, direct)
-                else:
-                    yield Asked(corpus, statement.name, tries, code)
+                    found = replace(found, tool=tool, direct=direct)
+                yield found
 
 
 def sizes() -> Sizes:
@@ -188,7 +190,11 @@ def replies_cpu(
 ) -> list[float]:
     """CPU of one process until it has answered ``tables``, ``explain`` and ``ask``."""
     client = {"name": "benchmark", "version": "1"}
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    hello: dict[str, object] = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": client,
+    }
     calls: list[tuple[str, dict[str, object]]] = [
         ("initialize", hello),
         ("tools/call", {"name": "tables", "arguments": {}}),
@@ -232,7 +238,8 @@ def start(database: Path, policies: Path, analyst: str, sql: str, starts: int = 
         replies_cpu(*given)
         found = [replies_cpu(*given) for _ in range(starts)]
         packages = min(packages_cpu(environment) for _ in range(starts))
-    return Start(*(min(each) for each in zip(*found, strict=True)), packages)
+    tables, explain, asked_first = (min(each) for each in zip(*found, strict=True))
+    return Start(tables, explain, asked_first, packages)
 
 
 def demo_start() -> Start:
@@ -247,8 +254,9 @@ def table(outcomes: list[Asked], size: Sizes, began: Start) -> str:
         "| Written by | Questions | First try | Second | Never |",
         "|---|--:|--:|--:|--:|",
     ]
-    for name in (*dict.fromkeys(each.corpus for each in outcomes), "**all**"):
-        of = [each for each in outcomes if name in (each.corpus, "**all**")]
+    answerable = [each for each in outcomes if each.rule is None]
+    for name in (*dict.fromkeys(each.corpus for each in answerable), "**all**"):
+        of = [each for each in answerable if name in (each.corpus, "**all**")]
         counts = Counter(each.tries for each in of)
         lines.append(f"| {name} | {len(of)} | {counts[1]} | {counts[2]} | {counts[None]} |")
     added = sorted(
@@ -257,7 +265,12 @@ def table(outcomes: list[Asked], size: Sizes, began: Start) -> str:
         if each.tool is not None and each.direct is not None
     )
     p95 = added[int(0.95 * (len(added) - 1))]
+    forbidden = [each for each in outcomes if each.rule is not None]
+    taught = sum(each.tries == 2 for each in forbidden)
     lines += [
+        "",
+        f"{len(forbidden)} more ask for what is never released: rows, groups of one unit, changes. "
+        f"Of {taught} of these the refusal proposes a statement that is answered.",
         "",
         f"`ask` adds {statistics.median(added):.1f} ms of CPU to a question in process "
         f"(95% of questions: at most {p95:.1f} ms). An answer of {ROWS} rows with a count and a "

@@ -12,16 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from dpsql.agents.proposals import proposals
 from dpsql.agents.replies import Proposal, Refusal
 from dpsql.core.formatting import upper_figure
-from dpsql.errors import Error, Place
+from dpsql.errors import Error
 from dpsql.results.explanation import Explanation
 
-_NAME: Final = re.compile(r"Did you mean (.+?)\?")
 _EPSILON: Final = re.compile(r"epsilon = ([0-9][0-9.e-]*[0-9]|[0-9])")
 _AT_MOST: Final = re.compile(r"at most ([0-9][0-9.e-]*[0-9]|[0-9])")
-_COUNT: Final = re.compile(r"SELECT key, (COUNT\(.+\)) FROM (.+) GROUP BY key")
-_WORD: Final = re.compile(r"[^\W\d]\w*")
 _MOST_TEXT: Final = 20_000  # of a statement that is proposed
 
 
@@ -74,28 +72,10 @@ def _accepted(
 
 def _proposals(error: Error, attempt: Attempt, most: float) -> Iterator[Attempt]:
     """Propose other attempts, the likeliest first."""
-    sql, place, hint = attempt.sql, error.place, error.hint or ""
-    if len(sql) > _MOST_TEXT:
+    if len(attempt.sql) > _MOST_TEXT:
         return
-    if place is not None and place.source == "query":
-        name = _NAME.search(hint)
-        if name is not None:
-            yield Attempt(_with(sql, place, name[1]), attempt.epsilon)
-    count = _COUNT.search(hint)
-    if count is not None:
-        key = "" if place is None else place.excerpt[place.column - 1 :][: place.length]
-        if _WORD.fullmatch(key) and key not in count[1]:
-            text = f"SELECT {key}, {count[1]} AS n FROM {count[2]} GROUP BY {key}"
-            yield Attempt(text, attempt.epsilon)
-        yield Attempt(f"SELECT {count[1]} AS n FROM {count[2]}", attempt.epsilon)
-    for found in (_EPSILON.search(hint), _AT_MOST.search(error.reason)):
+    for sql in proposals(attempt.sql, error):
+        yield Attempt(sql, attempt.epsilon)
+    for found in (_EPSILON.search(error.hint or ""), _AT_MOST.search(error.reason)):
         if found is not None:
-            yield Attempt(sql, min(most, float(found[1])))
-
-
-def _with(sql: str, place: Place, text: str) -> str:
-    """Put another text in a place of a statement."""
-    lines = sql.split("\n")
-    line, start = lines[place.line - 1], place.column - 1
-    lines[place.line - 1] = line[:start] + text + line[start + place.length :]
-    return "\n".join(lines)
+            yield Attempt(attempt.sql, min(most, float(found[1])))
