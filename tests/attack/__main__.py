@@ -14,6 +14,7 @@ if not __package__:  # run as a directory: make it the package that it is
     import attack as _attack  # noqa: F401
 
 from attack.run import Plan, attack
+from attack.stacks import STACKS
 from attack.world import WORLDS
 
 
@@ -24,6 +25,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=600.0, help="stop after so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--full", type=float, default=0.02, help="share that is paid and answered")
+    parser.add_argument("--stacks", nargs="*", default=list(STACKS), choices=sorted({*STACKS}))
     parser.add_argument("--worlds", nargs="*", default=list(WORLDS), choices=list(WORLDS))
     parser.add_argument("--reductions", type=int, default=40, help="findings made minimal")
     parser.add_argument("--rows", type=int, default=6, help="findings whose rows are reduced too")
@@ -45,6 +47,7 @@ def main() -> int:
         given.seed,
         tuple(given.worlds),
         given.full,
+        tuple(given.stacks),
         given.reductions,
         given.rows,
         told=True,

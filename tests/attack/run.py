@@ -29,6 +29,7 @@ class Plan:
     seed: int = 1
     worlds: tuple[str, ...] = tuple(WORLDS)
     full: float = 0.02  # of the statements go through a whole stack
+    stacks: tuple[str, ...] = STACKS
     reductions: int = 40
     rows: int = 6  # findings whose rows are reduced too
     known: bool = True  # what was found before comes first
@@ -119,7 +120,7 @@ class _Attack:
             self._reduce(pair, statement, hole)
 
     def _full(self, pair: Pair, statement: Statement) -> list[Hole]:
-        stack = self.rng.choice(STACKS)
+        stack = self.rng.choice(self.plan.stacks)
         label, findings = through(stack, pair, statement)
         self.report.stacks[label] += 1
         if pair.usable:

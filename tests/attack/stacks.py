@@ -9,46 +9,67 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from click.testing import CliRunner
+from helpers.open_doors import DOORS, OpenDoors
 
 import dpsql
 from dpsql.interfaces.cli import cli
 from dpsql.policy.model import Policy
 from dpsql.present.result_files import encoded
+from dpsql.service.opening import open_dataset
 
 from .grammar import Statement
 from .nets import WATCH, Finding, call_all
 from .values import MARKS
 from .world import ANALYST, Pair, place_of
 
-STACKS = ("api", "api", "api", "dbapi", "sqlalchemy", "shell", "query", "explain")
+STACKS = ("api", "api", "api", "dbapi", "sqlalchemy", "shell", "query", "explain", *DOORS)
+LARGEST = 1000  # epsilon of an account, in a file
 FORMATS = ("csv", "json", "jsonl", "table", "markdown")
+
+
+class _Told(Exception):
+    """Carries what a door said of an error, and of which kind that is."""
+
+    def __init__(self, label: str, text: str) -> None:
+        super().__init__(text)
+        self.label = label
+
+
+_LABELS = {"engine_failed": "engine", "budget_exceeded": "budget", "tail_failed": "tail"}
 
 
 def through(stack: str, pair: Pair, statement: Statement) -> tuple[str, list[Finding]]:
     """Send a statement on both sides; the label of what became of it, and findings."""
-    run = {
+    if stack in DOORS and statement.values:
+        stack = "api"  # values are written otherwise at each door
+    ways: dict[str, Callable[[Pair, int, Statement], str]] = {
         "api": _api,
         "dbapi": _dbapi,
         "sqlalchemy": _sqlalchemy,
         "shell": _shell,
         "query": _query,
         "explain": _explain,
-    }[stack]
+    }
+    ways |= {door: partial(_at_door, door) for door in DOORS}
+    run = ways[stack]
     said: list[tuple[str, str]] = []
     found: list[Finding] = []
-    stop = [c.interrupt for c in pair.sides]
-    WATCH.start(lambda: call_all(stop))
+    WATCH.start(lambda: call_all(_stops(pair)))
     try:
         for side in (0, 1):
             try:
                 said.append(("answered", run(pair, side, statement)))
+            except _Told as told:
+                said.append((told.label, str(told)))
             except dpsql.Error as error:
                 said.append((_label(error), f"{type(error).__name__} {error}"))
             except sa.exc.DBAPIError as error:
@@ -84,6 +105,11 @@ def through(stack: str, pair: Pair, statement: Statement) -> tuple[str, list[Fin
     if "engine" in labels or "budget" in labels:
         pair.reopen()
     return f"{stack}: {labels[1]}", found
+
+
+def _stops(pair: Pair) -> list[Callable[[], None]]:
+    """What ends whatever is being asked."""
+    return [*(c.interrupt for c in pair.sides), *(d.vanish for d in pair.doors.values())]
 
 
 def _label(error: dpsql.Error) -> str:
@@ -143,12 +169,30 @@ def _dbapi(pair: Pair, side: int, statement: Statement) -> str:
     return repr(cursor.description)
 
 
+def _at_door(door: str, pair: Pair, side: int, statement: Statement) -> str:
+    """Ask at a door of a server; a refusal is compared with all that came with it."""
+    if side not in pair.doors:
+        database, policies, _ = _files(pair, side)
+        place = Path(tempfile.mkdtemp(dir=pair.directory))
+        dataset = open_dataset(database, policies, place / "budget.db")
+        pair.doors[side] = OpenDoors(dataset, place / "server", [ANALYST])
+    sent = pair.doors[side].ask(door, ANALYST, statement.text)
+    if sent.code:
+        label = "raw" if sent.internal else _LABELS.get(sent.code, "refused")
+        raise _Told(label, sent.lasting)
+    return sent.shape(door)
+
+
 def _files(pair: Pair, side: int) -> tuple[Path, Path, Path]:
     policies = pair.directory / "policies.json"
     if not policies.exists():
         policies.write_text(json.dumps(as_file(pair.world.policy), default=str), "utf-8")
     name = ("without", "with_unit")[side]
-    return place_of(pair.directory, name), policies, pair.directory / f"{name}.files.ledger"
+    return (
+        place_of(pair.directory, name),
+        policies,
+        pair.directory / f"{name}.{pair.opened}.files.ledger",
+    )
 
 
 def _sqlalchemy(pair: Pair, side: int, statement: Statement) -> str:
@@ -216,7 +260,8 @@ def as_file(policy: Policy) -> dict[str, Any]:
             **_BOUNDS,
         },
         "accounts": {
-            n: {"epsilon": a.epsilon, "delta": a.delta} for n, a in policy.accounts.items()
+            n: {"epsilon": min(a.epsilon, LARGEST), "delta": a.delta}
+            for n, a in policy.accounts.items()
         },
         "tables": tables,
         "links": [

@@ -20,6 +20,7 @@ import duckdb
 from helpers.installed_duckdb import OF_ALL_TYPES
 from helpers.linked_tables import COLUMNS as LINEAGE_COLUMNS
 from helpers.linked_tables import POLICY_TABLES as LINEAGE_TABLES
+from helpers.open_doors import OpenDoors
 from helpers.support import POLICY_TABLES, TABLES
 
 import dpsql
@@ -390,6 +391,7 @@ class Pair:
     with_unit: dpsql.Connection | None = None
     refused: tuple[str, str] = ("", "")
     opened: int = 0
+    doors: dict[int, OpenDoors] = field(default_factory=dict)  # by side, once they are asked at
 
     @classmethod
     def open(cls, world: World, directory: Path, nasty: Sequence[str] | None = None) -> Pair:
@@ -437,3 +439,6 @@ class Pair:
             if connection is not None:
                 connection.close()
         self.without = self.with_unit = None
+        for doors in self.doors.values():
+            doors.close()
+        self.doors.clear()

@@ -23,12 +23,14 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 from click.testing import CliRunner
+from helpers.open_doors import DOORS, OpenDoors
 
 import dpsql
 from dpsql.engines.opening import is_server, open_engine
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger, Renewal
 from dpsql.pipeline import clock
+from dpsql.service.opening import open_dataset
 from dpsql.views import views
 from dpsql.views.noise import ViewNoise
 
@@ -116,6 +118,7 @@ class Side:
         self.rules = Rules()
         self._open: dict[str, dpsql.Connection] = {}
         self._engine: Any = None
+        self._doors: OpenDoors | None = None
         self._saves = 0
 
     @contextlib.contextmanager
@@ -166,7 +169,10 @@ class Side:
         return found
 
     def leave(self) -> None:
-        """Close all connections."""
+        """Close all connections, and doors."""
+        if self._doors is not None:
+            self._doors.close()
+            self._doors = None
         for connection in self._open.values():
             connection.close()
         self._open.clear()
@@ -177,7 +183,7 @@ class Side:
     def _ask(self, step: Step) -> Heard:
         ways: dict[str, Callable[[Step], Heard]] = {
             "api": self._api, "dbapi": self._dbapi, "sqlalchemy": self._sqlalchemy,
-            "shell": self._shell, "query": self._query,
+            "shell": self._shell, "query": self._query, **dict.fromkeys(DOORS, self._at_door),
         }  # fmt: skip
         try:
             return ways[step.way](step)
@@ -226,6 +232,16 @@ class Side:
 
     def _query(self, step: Step) -> Heard:
         return self._invoke(step, "query", "-f", "csv", "--intervals", "--", step.text)
+
+    def _at_door(self, step: Step) -> Heard:
+        """Ask at a door of a server, which stays open until the world is left."""
+        if self._doors is None:
+            dataset = open_dataset(self._database(), "policies.json", "ledger.db")
+            place = Path(tempfile.mkdtemp(dir=self.place.parent)) / "server"
+            self._doors = OpenDoors(dataset, place, ACCOUNTS, lambda: self.tape.now)
+        sent = self._doors.ask(step.way, step.account, step.text)
+        kind = "raw" if sent.internal else "refused" if sent.code else "answered"
+        return Heard(kind, sent.lasting, sent.code)
 
     def _invoke(self, step: Step, *arguments: str, text: str | None = None) -> Heard:
         command, *others = arguments

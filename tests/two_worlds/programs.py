@@ -128,7 +128,7 @@ class Drawing:
     def _ask(self, text: str, **others: Any) -> None:
         rng = self._rng
         way = "api"
-        if not others and rng.random() < 0.12:
+        if not others and rng.random() < self._reader.share_of_ways:
             way = rng.choice(self._reader.ways)
         account = "ana" if rng.random() < 0.85 else "bob"
         self._asked.append(self._add("ask", text, account=account, way=way, **others))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+from helpers.open_doors import DOORS
 
 import dpsql
 
@@ -68,6 +69,7 @@ class Reader(ABC):
 
     name: str
     ways: tuple[str, ...] = IN_PROCESS
+    share_of_ways = 0.12  # of the statements that are asked in any of these ways
     edits = False  # whether the owner can change rows between statements
     has_views = True  # whether materialized views are made of its rows
     typed = False  # whether the policy has to say all names and types
@@ -128,7 +130,7 @@ class DuckDBFile(Reader):
     """A database file, with a listed view, unlisted tables and views, macros and types."""
 
     name = "duckdb"
-    ways = ALL_WAYS
+    ways: tuple[str, ...] = ALL_WAYS
     edits = True
     listed: tuple[str, ...] = ("t", "o", "l", "pub", "seen")
 
@@ -175,6 +177,14 @@ def fill(owner: duckdb.DuckDBPyConnection, variant: int, unit: bool) -> None:
         owner.register("__given", found)
         owner.execute(f"INSERT INTO {table.name} SELECT * FROM __given")
         owner.unregister("__given")
+
+
+class DuckDBAtDoors(DuckDBFile):
+    """The same file behind the doors of a server."""
+
+    name = "duckdb at doors"
+    ways = DOORS
+    share_of_ways = 0.9
 
 
 class Lookup(DuckDBFile):

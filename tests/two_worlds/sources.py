@@ -6,11 +6,11 @@ from typing import Final
 
 from .files import FILES, BrokenText
 from .objects import OBJECTS
-from .readers import DuckDBFile, Lookup, Reader
+from .readers import DuckDBAtDoors, DuckDBFile, Lookup, Reader
 from .servers import SERVERS
 
 READERS: Final[dict[str, Reader]] = {
-    reader.name: reader for reader in (DuckDBFile(), *FILES, *OBJECTS, *SERVERS)
+    reader.name: reader for reader in (DuckDBFile(), DuckDBAtDoors(), *FILES, *OBJECTS, *SERVERS)
 }
 """Each kind of source, with the engine that reads it."""
 
