@@ -154,6 +154,12 @@ class OpenDoors:
         if self._call is not None:
             self._call.cancel()
 
+    def forget(self, account: str) -> None:
+        """Close the connection of an account to PostgreSQL's door; the next one is another."""
+        wire = self._wires.pop(account, None)
+        if wire is not None:
+            wire.close()
+
     def ask(self, door: str, account: str, sql: str) -> Sent:
         """Ask a statement at a door."""
         asks: dict[str, Callable[[str, str], Sent]] = {
@@ -181,7 +187,8 @@ class OpenDoors:
         with contextlib.closing(con):
             con.connect()
             self._request = con
-            con.request(method, path, data, given)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                con.request(method, path, data, given)  # a long body may be refused on the way
             found = con.getresponse()
             return found.status, found.getheaders(), found.read()
 
@@ -233,11 +240,13 @@ def _object_in(data: bytes) -> Any:
 
 
 def _wire_code(data: bytes) -> str:
-    """The code of the error among some messages, XX000 of one that has none."""
+    """The code of the error among some messages, its SQLSTATE if dpsql has none for it."""
     for kind, body in messages_in(data):
         if kind == b"E":
             found = re.search(rb"\[([a-z_]+)\]\0", body)
-            return "XX000" if found is None else found[1].decode()
+            if found is not None:
+                return found[1].decode()
+            return next(each[1:] for each in body.decode().split("\0") if each.startswith("C"))
     return ""
 
 
