@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dpsql.core.quoting import quote_text
 from dpsql.errors import Error
 
 _NAME: Final = re.compile(r"Did you mean (.+?)\?")
@@ -35,7 +36,7 @@ _OR: Final = re.compile(r"\bOR\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedStatement:
     """A refused statement: its text before, at and after the place, and what the refusal says.
 
     Without a place in the statement all of the text stands before it.
@@ -48,7 +49,7 @@ class Refused:
     hint: str
 
     @classmethod
-    def of(cls, sql: str, error: Error) -> Refused:
+    def of(cls, sql: str, error: Error) -> RefusedStatement:
         """Cut a statement at the place of its refusal."""
         place, start, end = error.place, len(sql), len(sql)
         if place is not None and place.source == "query":
@@ -67,19 +68,19 @@ class Refused:
         return f"{self.before}{text}{self.after}"
 
 
-Rule = Callable[[Refused], Iterator[str]]
+Rule = Callable[[RefusedStatement], Iterator[str]]
 
 
 def proposals(sql: str, error: Error) -> Iterator[str]:
     """Propose other statements, the likeliest first."""
-    refused = Refused.of(sql, error)
+    refused = RefusedStatement.of(sql, error)
     if refused.at:
         yield from _named(refused)
     for rule in _RULES.get(error.code, ()):
         yield from rule(refused)
 
 
-def _named(refused: Refused) -> Iterator[str]:
+def _named(refused: RefusedStatement) -> Iterator[str]:
     """Spell a name as it was probably meant."""
     name = _NAME.search(refused.hint)
     if name is None:
@@ -90,7 +91,7 @@ def _named(refused: Refused) -> Iterator[str]:
     yield refused.instead(name[1])
 
 
-def _counted_per_key(refused: Refused) -> Iterator[str]:
+def _counted_per_key(refused: RefusedStatement) -> Iterator[str]:
     """Count for each value of the column that was asked for, or all; a condition is kept."""
     count, key = _COUNT.search(refused.hint), refused.at
     if count is None:
@@ -105,7 +106,7 @@ def _counted_per_key(refused: Refused) -> Iterator[str]:
     yield f"SELECT {count[1]} AS n FROM {count[2]}"
 
 
-def _counted(refused: Refused) -> Iterator[str]:
+def _counted(refused: RefusedStatement) -> Iterator[str]:
     """Count the rows of the answer that was asked for."""
     for asked in _unsorted(refused.sql):
         yield f"SELECT COUNT(*) AS n FROM {asked}"
@@ -121,14 +122,14 @@ def _unsorted(sql: str) -> Iterator[str]:
     yield f"(\n{asked.strip()}\n) AS asked"
 
 
-def _units_counted(refused: Refused) -> Iterator[str]:
+def _units_counted(refused: RefusedStatement) -> Iterator[str]:
     """Count units where rows were counted."""
     units = _UNITS.search(refused.hint)
     if units is not None:
         yield refused.instead(units[0])
 
 
-def _joined_by_unit(refused: Refused) -> Iterator[str]:
+def _joined_by_unit(refused: RefusedStatement) -> Iterator[str]:
     """Join by the unit as well."""
     also = _JOINED.search(refused.hint)
     if also is None or _OR.search(refused.at):
@@ -141,7 +142,7 @@ def _joined_by_unit(refused: Refused) -> Iterator[str]:
         yield f"{before[:-1].rstrip()} JOIN {refused.at} ON {also[1]}{refused.after}"
 
 
-def _partitioned_by_unit(refused: Refused) -> Iterator[str]:
+def _partitioned_by_unit(refused: RefusedStatement) -> Iterator[str]:
     """Have each window be one of a unit's rows."""
     unit = _PARTITION.search(refused.reason)
     over = _OVER.search(refused.at)
@@ -151,13 +152,13 @@ def _partitioned_by_unit(refused: Refused) -> Iterator[str]:
         yield refused.instead(f"{refused.at[: over.start()]}OVER (PARTITION BY {parted} {rest}")
 
 
-def _grouped(refused: Refused) -> Iterator[str]:
+def _grouped(refused: RefusedStatement) -> Iterator[str]:
     """Group aggregates by the column that stands beside them."""
     if _AGGREGATE.search(refused.sql) and _WORD.fullmatch(refused.at):
         yield from _grouped_also(refused)
 
 
-def _grouped_also(refused: Refused) -> Iterator[str]:
+def _grouped_also(refused: RefusedStatement) -> Iterator[str]:
     """Group by the column as well."""
     column, sql = refused.at, refused.sql.rstrip().rstrip(";")
     group = _GROUP.search(sql)
@@ -169,18 +170,18 @@ def _grouped_also(refused: Refused) -> Iterator[str]:
     yield f"{sql[:end].rstrip()} GROUP BY {column} {sql[end:]}".rstrip()
 
 
-def _quoted(refused: Refused) -> Iterator[str]:
+def _quoted(refused: RefusedStatement) -> Iterator[str]:
     """Compare a text with a text."""
     if _NUMBER.fullmatch(refused.at):
-        yield refused.instead(f"'{refused.at}'")
+        yield refused.instead(quote_text(refused.at))
 
 
-def _unsampled(refused: Refused) -> Iterator[str]:
+def _unsampled(refused: RefusedStatement) -> Iterator[str]:
     """Ask for all rows, which costs the same and has less noise."""
     yield refused.instead("").strip()
 
 
-def _usual(refused: Refused) -> Iterator[str]:
+def _usual(refused: RefusedStatement) -> Iterator[str]:
     """Ask for the usual value, or for distinct ones, in place of one row's."""
     least = _LEAST.search(refused.before)
     if least is not None:
@@ -196,7 +197,7 @@ def _usual(refused: Refused) -> Iterator[str]:
         yield refused.instead(f"{called[0]}(DISTINCT {arguments[1:-1]}, ', ')")
 
 
-def _query_inside(refused: Refused) -> Iterator[str]:
+def _query_inside(refused: RefusedStatement) -> Iterator[str]:
     """Ask the query that another statement is made of."""
     query = _QUERY.search(refused.sql)
     if query is None:
@@ -207,7 +208,7 @@ def _query_inside(refused: Refused) -> Iterator[str]:
         yield text[: text.rindex(")")]
 
 
-def _first_alone(refused: Refused) -> Iterator[str]:
+def _first_alone(refused: RefusedStatement) -> Iterator[str]:
     """Ask the first of several statements."""
     yield refused.before.rpartition(";")[0]
 

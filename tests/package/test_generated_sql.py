@@ -219,6 +219,7 @@ SHOWN: Final = "what people read"
 ASKED: Final = "a statement to dpsql itself, which is read as an analyst's is"
 QUOTING: Final = {
     "agents/facts.py": ASKED,
+    "agents/proposals.py": ASKED,
     "core/sql_types.py": TYPES,
     "core/formatting.py": SHOWN,
     "service/listings.py": SHOWN,
@@ -242,7 +243,7 @@ QUOTING: Final = {
 """The modules that use them, and what for: nowhere else is a name or a text made a part of text."""
 QUOTES: Final = frozenset({"quote", "quote_text", "quote_table", "spark_quote", "Quoted"})
 NO_SQL: Final = {
-    "agents/teaching.py": ASKED,
+    "agents/proposals.py": ASKED,
     "interfaces/shell/command.py": "help",
     "planner/topk.py": "the reason of a refusal",
     "sql/blocks/build.py": "the hints of refusals",
