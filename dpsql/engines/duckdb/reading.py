@@ -48,6 +48,7 @@ class KnownStatements:
 
     def __init__(self) -> None:
         self._found: OrderedDict[_Key, ReadStatement] = OrderedDict()
+        self._shapes: OrderedDict[bytes, bytes] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: _Key) -> ReadStatement | None:
@@ -59,6 +60,21 @@ class KnownStatements:
                     self._found.move_to_end(known)
                     return found
         return None
+
+    def shape_of(self, text: str) -> bytes:
+        """Return the digest of a statement's shape: most are sent more than once."""
+        mark = _digest(text.encode())
+        with self._lock:
+            found = self._shapes.get(mark)
+            if found is not None:
+                self._shapes.move_to_end(mark)
+                return found
+        made = _digest(shape(text))
+        with self._lock:
+            self._shapes[mark] = made
+            if len(self._shapes) > _REMEMBERED:
+                self._shapes.popitem(last=False)
+        return made
 
     def add(self, key: _Key, read: ReadStatement) -> None:
         """Keep in mind a statement that was read."""
@@ -241,7 +257,7 @@ class DuckDBSheet:
         if self._salt is not None:
             text = text.replace(str(self._salt), "0" * len(str(self._salt)))
         stored = _digest(repr(sorted(self._stored.items())).encode())
-        return _Key(self._over, stored, _digest(shape(text)))
+        return _Key(self._over, stored, self._reading.known.shape_of(text))
 
     def _bound(self, statement: Sql, given: GivenValues) -> _Columns:
         """Return the names and types of a statement's columns. Raises ``EngineError``."""

@@ -7,6 +7,7 @@ got out of its quotes is more than one token, and has another shape.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from duckdb import token_type, tokenize
@@ -33,34 +34,34 @@ def shape(statement: str) -> bytes:
     """
     text = statement.encode()
     tokens = tokenize(statement)
+    starts = [start for start, _ in tokens]
+    starts.append(len(text))
+
+    def token(place: int) -> bytes:
+        return text[starts[place] : starts[place + 1]].rstrip()
+
     found: list[bytes] = []
     done = 0
     for place, (start, kind) in enumerate(tokens):
         if kind == _NUMBERS:
-            if place and _token(text, tokens, place - 1) in _BEFORE_NUMBERS:
-                constant = _token(text, tokens, place)
+            if place and token(place - 1) in _BEFORE_NUMBERS:
+                constant = token(place)
                 found += (text[done:start], _like(constant))
                 done = start + len(constant)
-        elif kind == _TEXTS and _is_compared(text, tokens, place):
-            constant = _token(text, tokens, place)
-            if _TEXT.fullmatch(constant):
+        elif kind == _TEXTS and place:
+            before = token(place - 1)
+            if before == b"(" and place > 1:
+                compared = token(place - 2) in _CASTS
+            else:
+                compared = before in _BEFORE_TEXTS
+            constant = token(place)
+            if compared and _TEXT.fullmatch(constant):
                 found += (text[done:start], b"''")
                 done = start + len(constant)
     return b"".join((*found, text[done:]))
 
 
-def _token(text: bytes, tokens: list[tuple[int, token_type]], place: int) -> bytes:
-    end = tokens[place + 1][0] if place + 1 < len(tokens) else len(text)
-    return text[tokens[place][0] : end].rstrip()
-
-
-def _is_compared(text: bytes, tokens: list[tuple[int, token_type]], place: int) -> bool:
-    before = _token(text, tokens, place - 1) if place else b""
-    if before == b"(" and place > 1:
-        return _token(text, tokens, place - 2) in _CASTS
-    return before in _BEFORE_TEXTS
-
-
+@lru_cache(maxsize=4096)
 def _like(number: bytes) -> bytes:
     """Write another number of as many digits, which is of the same type wherever it stands."""
     if not _NUMBER.fullmatch(number):

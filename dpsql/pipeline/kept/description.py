@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
@@ -75,7 +75,6 @@ from dpsql.privacy.mechanisms.registry import CASCADES, ENTRIES
 from dpsql.privacy.mechanisms.set_union import Weighting
 from dpsql.privacy.mechanisms.weighted_histogram import Weights
 from dpsql.privacy.sampling.distributions import DiscreteGaussian, DiscreteLaplace
-from dpsql.syntax.text import put
 
 VERSION: Final = 1
 """The version of the format. Texts of different versions are different."""
@@ -237,9 +236,15 @@ _NOTHING: Final[Mapping[int, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Descriptions:
-    """Writes descriptions, in the words of all classes that it may meet."""
+    """Writes descriptions, in the words of all classes that it may meet.
+
+    A relation that is met again is not digested again. It is known by its id, and kept for as long.
+    """
 
     vocabulary: Vocabulary
+    _digests: dict[int, tuple[RowSet, str]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def of(self, value: object) -> str:
         """Describe a value: a text that two share only if they are equal and of the same types.
@@ -261,7 +266,7 @@ class Descriptions:
             case exp.Column():
                 return f"column({value.table!r},{value.name!r})"
             case exp.Expr():
-                return self._of_tree(_plainly(value))
+                return f"Paren[this={self._of_tree(value)}]"
             case Enum():
                 return _of_member(value)
             case tuple():
@@ -304,15 +309,26 @@ class Descriptions:
 
         A part that is read twice is described once, as it would double with every step else.
         """
+        found = self._digests.get(id(rows))
+        if found is not None:
+            return found[1]
         known: dict[int, str] = {}
         for node in bottom_up(rows):
             text = f"{self._words(node).word}({','.join(self._parts(node, known))})"
             known[id(node)] = f"rows.{digest(text)}"
+        self._digests[id(rows)] = rows, known[id(rows)]
         return known[id(rows)]
 
     def _of_tree(self, part: object) -> str:
-        """Describe an expression: its node types and arguments, those left out apart."""
+        """Describe an expression: its node types and arguments, those left out apart.
+
+        Parentheses go, as its shape says them, and so do comments; numbers are written one way.
+        """
         match part:
+            case exp.Paren():
+                return self._of_tree(part.this)
+            case exp.Literal() if not part.is_string:
+                return f"Literal[is_string=False,this={_number(str(part.this))!r}]"
             case exp.Expr():
                 given = {k: v for k, v in part.args.items() if v is not None and v != []}
                 parts = ",".join(f"{name}={self._of_tree(given[name])}" for name in sorted(given))
@@ -347,23 +363,11 @@ def _of_member(value: Enum) -> str:
     return f"{kind} {word!r}"
 
 
-def _plainly(tree: exp.Expr) -> exp.Expr:
-    """Strip a tree of comments and parentheses, which its shape says; write numbers one way.
-
-    7 for 007, 0.5 for .5, 100.0e0 for 1E2. Digits after the point stay: 1.0 and 1.00 are decimals
-    of different types.
-    """
-    tree = exp.Paren(this=tree.copy())
-    for node in list(tree.walk()):
-        node.comments = None
-        if isinstance(node, exp.Literal) and not node.is_string:
-            node.set("this", _number(str(node.this)))
-        elif isinstance(node, exp.Paren) and node is not tree:
-            put(node, node.this)
-    return tree
-
-
 def _number(text: str) -> str:
+    """Write a number one way: 7 for 007, 0.5 for .5, 100.0e0 for 1E2.
+
+    Digits after the point stay: 1.0 and 1.00 are decimals of different types.
+    """
     if "e" in text.lower():
         return f"{float(text)!r}e0"  # a double, unlike decimals
     whole, point, fraction = text.partition(".")

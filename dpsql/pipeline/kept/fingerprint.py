@@ -32,8 +32,9 @@ def fingerprint(plans: Sequence[BlockPlan], vocabulary: Vocabulary = VOCABULARY)
     added up, 32 more at the end name their rows: see :func:`rows_fingerprint`. Each part is half a
     SHA-256. ``vocabulary`` has the words of all that the plans are made of.
     """
-    statistic = _digest(tuple(map(_statistic, plans)), vocabulary)[:STATISTIC_DIGITS]
-    whole = _digest(tuple(plans), vocabulary)[:STATISTIC_DIGITS]
+    described = Descriptions(vocabulary)  # of both, whose relations are the same
+    statistic = _digest_of(described.of(tuple(map(_statistic, plans))))[:STATISTIC_DIGITS]
+    whole = _digest_of(described.of(tuple(plans)))[:STATISTIC_DIGITS]
     adds = len(plans) == 1 and release_kind(plans[0]).adds_up
     return statistic + whole + (rows_fingerprint(plans[0].block) if adds else "")
 
@@ -140,8 +141,8 @@ def _size(number: float) -> int:
     return round(math.log2(number) / 2)
 
 
-def _digest(asked: object, vocabulary: Vocabulary = VOCABULARY) -> str:
-    return _digest_of(Descriptions(vocabulary).of(asked))
+def _digest(asked: object) -> str:
+    return _digest_of(Descriptions(VOCABULARY).of(asked))
 
 
 def _digest_of(description: str) -> str:
