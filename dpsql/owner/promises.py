@@ -169,10 +169,21 @@ def _of_link(policy: Policy, table: TablePolicy, link: Link, engine: Engine) -> 
     what = f"rows with the same {column_words(link.columns)} have one {policy.unit_name(table)}"
     what += f" here and in {printable(str(parent.name), 60)} by the policy"
     hint = "Link by a key of one unit, or mend the data."
+    whose = parent.privacy_unit and fold(parent.privacy_unit.column)
+    if link.key == (whose,):  # a second unit in a row, which the policy does not say is the first
+        what = (
+            f"{column_words(link.columns)} names a {policy.unit_name(table)} beside the row's own"
+        )
+        hint = (
+            "See Two people in a row, in the page on policies: if most are, ask by the row's own."
+        )
+        broken = "values stand in rows of another one, which joins along the link leave out"
+    else:
+        broken = "such keys are of several, and joins leave out their pairs"
     if found is None or found == 0:
         yield from _finding(str(table.name), what, "", hint, found)
     else:
-        message = f"{what}, but {found:,} such keys are of several, and joins leave out their pairs"
+        message = f"{what}, but {found:,} {broken}"
         yield Finding("warning", str(table.name), message, hint)
 
 

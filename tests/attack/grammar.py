@@ -706,15 +706,15 @@ class Grammar:
             ("UNION ALL", "UNION", "EXCEPT", "INTERSECT", "EXCEPT ALL", "UNION BY NAME")
         )
         type_ = rng.choice(self.scope).type
+        unit = "" if word in ("EXCEPT", "INTERSECT") and self._chance(0.5) else "uid, "
         sides = [
-            f"SELECT uid, {self._value(type_, 1)} AS x FROM {self.table}{self._where(0.4)}"
+            f"SELECT {unit}{self._value(type_, 1)} AS x FROM {self.table}{self._where(0.4)}"
             for _ in range(2)
         ]
-        self._note(f"set operation {word}")
+        self._note(f"set operation {word}{'' if unit else ' of keys'}")
         rows = f"{sides[0]} {word} {sides[1]}"
-        asked = rng.choice(
-            ("count(*)", "x, count(*)", "count(DISTINCT x)", "x, count(DISTINCT uid)")
-        )
+        of_units = ("x, count(DISTINCT uid)",) if unit else ()
+        asked = rng.choice(("count(*)", "x, count(*)", "count(DISTINCT x)", *of_units))
         grouped = " GROUP BY x" if asked.startswith("x") else ""
         if self._chance(0.5):
             return f"WITH r AS ({rows}) SELECT {asked} FROM r{grouped}"

@@ -445,8 +445,14 @@ join_keeps_public: select with differential_privacy options (mechanism = 'cascad
 answers: select count(*) from visits v join (select k, count(*) c from visits group by k) t using (k)
 answers: select count(*) from visits v join (select avg(x) m from visits) on v.x > m
 unknown_column: select count(*) from visits v, (select w.k from visits w where w.uid = v.uid) t
-set_operation_unit: select count(*) from (select k from visits except select k from visits where uid = 3)
-set_operation_unit: select count(*) from (select k from visits intersect select k from visits where uid = 3)
+set_operation_unit: select count(*) from (select k from visits except all select k from visits where uid = 3)
+set_operation_unit: select count(*) from (select k from visits intersect all select k from visits where uid = 3)
+set_operation_unit: select count(*) from (select uid as k from visits except select k from visits where uid = 3)
+set_operation_unit: select count(*) from (select uid + 0 as k from visits intersect select k from visits)
+answers: select count(*) from (select k from visits except select k from visits where uid = 3)
+answers: select count(*) from (select k from visits intersect select k from visits where uid = 3)
+answers: select s.k, s.size from shops s join (select k from visits where n > 1 intersect select k from visits where n < 1) t using (k)
+answers: select count(*) from visits where k in (select k from visits intersect select n from visits)
 set_operation_unit: select count(*) from (select k from visits union select k from visits)
 set_operation_mixed: select count(*) from (select uid, k from visits union all select k, k from shops)
 window_over_private_rows: select count(*) from (select distinct on (k) * from visits)

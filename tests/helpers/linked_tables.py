@@ -38,6 +38,7 @@ COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "parts": (("a", "INTEGER"), ("b", "INTEGER"), ("k", "INTEGER")),
     "refunds": (("uid", "BIGINT"), ("a", "INTEGER"), ("b", "INTEGER"), ("k", "INTEGER")),
     "stamps": (("uid", "BIGINT"), ("no", "INTEGER"), ("k", "INTEGER")),
+    "gifts": (("uid", "BIGINT"), ("whom", "BIGINT"), ("k", "INTEGER")),
     "mails": (("email", "VARCHAR"), ("k", "INTEGER")),
     "shops": (("k", "INTEGER"), ("name", "VARCHAR"), ("size", "INTEGER"), ("uid", "BIGINT")),
     "towns": (("city", "VARCHAR"), ("region", "VARCHAR")),
@@ -64,6 +65,7 @@ POLICY_TABLES = {
     "parts": TablePolicy("parts", None, {}, Link(("b", "a"), "boxes", ("b", "a"))),
     "refunds": TablePolicy("refunds", PERSON, unit_links=(Link(("a", "b"), "boxes", ("a", "b")),)),
     "stamps": TablePolicy("stamps", PERSON, unit_links=(Link("no", "stamps", "no"),)),
+    "gifts": TablePolicy("gifts", PERSON, unit_links=(Link("whom", "people", "uid"),)),
     "mails": TablePolicy("mails", PrivacyUnit("mailbox", "email")),
     "shops": TablePolicy(
         "shops", None, {"size": ColumnPolicy(0, 100), "k": ColumnPolicy(domain=(0, 1, 2, 3))}

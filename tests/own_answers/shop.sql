@@ -24,6 +24,9 @@ SELECT channel FROM orders GROUP BY channel INTERSECT SELECT kind FROM events GR
 SELECT channel FROM orders GROUP BY channel EXCEPT SELECT kind FROM events GROUP BY kind ORDER BY 1;
 SELECT channel FROM orders INTERSECT SELECT kind FROM events;
 SELECT channel FROM orders EXCEPT SELECT kind FROM events ORDER BY 1;
+SELECT COUNT(*) FROM (SELECT channel FROM orders EXCEPT SELECT kind FROM events);
+WITH both AS (SELECT country FROM users INTERSECT SELECT country FROM events) SELECT country FROM both ORDER BY 1;
+SELECT country, COUNT(*) FROM users WHERE country IN (SELECT country FROM users INTERSECT SELECT country FROM events) GROUP BY country;
 SELECT channel, coupon FROM orders WHERE amount < 20 UNION SELECT kind, country FROM events;
 SELECT 1 AS a, COUNT(*) AS n FROM orders UNION ALL BY NAME SELECT COUNT(*) AS n, 2 AS a FROM events ORDER BY a;
 

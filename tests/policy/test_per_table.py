@@ -391,3 +391,25 @@ def test_check_reads_links_on_several_columns_as_a_whole(tmp_path: Path) -> None
         "refunds: rows with the same line",
     ]
     assert "3 such keys are of several" in found[1]
+
+
+def test_check_counts_the_values_that_name_a_second_unit(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "gifts.duckdb")) as writer:
+        writer.execute("CREATE TABLE people (who BIGINT)")
+        writer.execute("CREATE TABLE gifts (giver BIGINT, receiver BIGINT)")
+        writer.execute("INSERT INTO people VALUES (1), (2), (3)")
+        writer.execute("INSERT INTO gifts VALUES (1, 1), (1, 2), (2, 2), (3, NULL), (NULL, 3)")
+    policy = parse_policy(
+        f"{HEAD}accounts: {{ana: {{epsilon: 3, delta: 1e-6}}}}\ntables:\n  people: {{privacy_unit: {{name: u, column: who}}}}\n"
+        "  gifts: {privacy_unit: {name: u, column: giver}}\nlinks:\n  - gifts.receiver -> people.who\n"
+    )
+    engine = open_database(tmp_path / "gifts.duckdb")
+    try:
+        (found,) = broken_promises(policy, listed_engine(engine))
+    finally:
+        engine.close()
+    assert found.subject == "gifts"
+    assert found.message == (
+        "receiver names a u beside the row's own, but 1 values stand in rows of another one, "
+        "which joins along the link leave out"
+    )

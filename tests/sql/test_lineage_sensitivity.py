@@ -40,7 +40,7 @@ from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.relations import from_clause
 
 World = Mapping[str, Sequence[Row]]
-UNITS = ("people", "visits", "orders", "logins", "badges", "boxes", "refunds", "stamps")
+UNITS = ("people", "visits", "orders", "logins", "badges", "boxes", "refunds", "stamps", "gifts")
 LINKS = (  # child, its key, parent, its key
     ("items", slice(0, 1), "orders", slice(1, 2)),
     ("returns", slice(0, 1), "items", slice(1, 2)),
@@ -126,6 +126,7 @@ WORLDS = st.fixed_dictionaries(
         "parts": rows_of(FEW, FEW, SMALL),
         "refunds": rows_of(WHO, FEW, FEW, SMALL),
         "stamps": rows_of(WHO, FEW, SMALL),
+        "gifts": rows_of(WHO, WHO, SMALL),
         "shops": rows_of(SMALL, TEXT, WIDE, SMALL, size=4),
         "towns": rows_of(TEXT, TEXT, size=3),
     }
@@ -196,6 +197,12 @@ ROWS = (
     "(SELECT uid, k, 'u' AS v FROM stamps s WHERE EXISTS (SELECT 1 FROM stamps t WHERE t.no = s.no AND t.k <> s.k))",
     "(SELECT uid, k, 'u' AS v FROM stamps WHERE no NOT IN (SELECT no FROM stamps WHERE k > 1))",
     "(SELECT r.uid, y.k, 'u' AS v FROM refunds r JOIN refunds y ON y.a = r.a AND y.b = r.b)",
+    "(SELECT p.uid, g.k, city AS v FROM people p JOIN gifts g ON g.whom = p.uid)",
+    "(SELECT g.uid, g.k, city AS v FROM gifts g LEFT JOIN people p ON g.whom = p.uid AND p.age > 0)",
+    "(SELECT uid, age AS k, CAST(uid IN (SELECT whom FROM gifts WHERE k > 0) AS VARCHAR) AS v FROM people)",
+    "(SELECT p.uid, age AS k, 'g' AS v FROM people p WHERE EXISTS (SELECT 1 FROM gifts g WHERE g.whom = p.uid) AND NOT EXISTS (SELECT 1 FROM gifts g WHERE whom = p.uid AND g.k > 1))",
+    "(SELECT uid, k, 'g' AS v FROM gifts WHERE whom NOT IN (SELECT uid FROM people WHERE age > 1))",
+    "(SELECT g.uid, h.k, 'g' AS v FROM gifts g JOIN gifts h ON g.whom = h.whom AND g.k < h.k)",
     "(SELECT uid, k, s AS v FROM visits QUALIFY row_number() OVER (PARTITION BY uid ORDER BY n DESC) = 1)",
     "(SELECT DISTINCT ON (uid, k) uid, k, s AS v FROM visits ORDER BY x)",
     "(SELECT uid, arg_max(n, x) AS k, arg_min(s, n) FILTER (WHERE k > 0) AS v FROM visits GROUP BY uid)",
@@ -611,6 +618,48 @@ def test_the_audit_notices_subqueries_along_links_that_are_believed(
         ),
     )
     assert all(caught(world, sql.format(test)) for test in tests)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT p.city, count(*) FROM people p JOIN gifts g ON g.whom = p.uid GROUP BY p.city",
+        "SELECT city, count(*) FROM people WHERE uid IN (SELECT whom FROM gifts) GROUP BY city",
+        "SELECT city, count(*) FROM people WHERE uid NOT IN (SELECT whom FROM gifts) GROUP BY city",
+        "SELECT city, count(*) FROM people p WHERE age > 5 OR NOT EXISTS (SELECT 1 FROM gifts g WHERE g.whom = p.uid) GROUP BY city",
+    ],
+)
+def test_the_audit_notices_gifts_that_count_for_whom_they_are_given_to(
+    sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One unit names any number of others in its rows: they meet none of theirs."""
+    world: World = {
+        "people": [(u, "1", 1) for u in range(1, 7)],
+        "gifts": [(1, u, 0) for u in range(1, 7)],
+    }
+    assert not caught(world, sql)
+    units_equal = joins.units_equal
+    for module in (joins, semijoins):
+        monkeypatch.setattr(
+            module,
+            "units_equal",
+            lambda *given: (
+                None
+                if units_equal(*given) is None
+                else exp.EQ(this=exp.true(), expression=exp.true())
+            ),
+        )
+    assert caught(world, sql)
+
+
+def test_a_gift_counts_where_both_of_its_units_are_one() -> None:
+    sql = "SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM gifts g WHERE g.whom = p.uid)"
+    world: World = {
+        "people": [(u, "1", 1) for u in range(1, 7)],
+        "gifts": [(1, 1, 0), (1, 2, 0), (3, 3, 0), (None, 4, 0), (5, None, 0)],
+    }
+    (row,) = groups_of(world, planned_here(sql)).values()
+    assert row == (2,)
 
 
 def test_a_link_must_refer_to_a_unique_column() -> None:

@@ -150,7 +150,10 @@ def test_a_row_that_could_stand_twice_is_refused(sql: str) -> None:
             "SELECT COUNT(*) FROM (SELECT k FROM survey EXCEPT ALL SELECT k FROM survey)",
             "set_operation_unit",
         ),
-        ("SELECT k FROM (FROM survey INTERSECT FROM survey) GROUP BY k", "set_operation_unit"),
+        (
+            "SELECT k FROM (FROM survey INTERSECT ALL FROM survey) GROUP BY k",
+            "set_operation_unit",
+        ),
     ],
 )
 def test_rows_meet_no_other_private_rows_and_have_no_name(sql: str, code: str) -> None:

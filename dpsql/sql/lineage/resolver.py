@@ -482,8 +482,9 @@ class Lineage:
             return None
         scope = self._with_ctes(query, scope)
         if isinstance(query, exp.SetOperation):
-            sides = [self._of_query(side, scope) for side in (query.this, query.expression)]
-            return combined(self.names, self.operators, query, *sides)
+            one, other = (self._of_query(side, scope) for side in (query.this, query.expression))
+            link_keys = self.tables.link_keys
+            return combined(self.names, self.operators, query, one, other, link_keys)
         if query.args.get("from_") is None:
             return None
         self.write_pivots(query, scope)

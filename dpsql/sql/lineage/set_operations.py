@@ -3,10 +3,16 @@
 The unit goes with every row as a column, so rows are compared with rows of their own unit only.
 What compares rows must select the unit in the same place on both sides: then SQL means the same.
 UNION ALL compares none. Checked by ``tests/sql/test_lineage_sensitivity.py``.
+
+    SELECT product FROM orders INTERSECT SELECT product FROM returns
+
+INTERSECT and EXCEPT without the unit ask which values are on both sides, or on one alone, whoever
+has them. They are no rows of a unit: each side is a release of its keys, and these are compared.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -18,13 +24,16 @@ from dpsql.ir.relations import Combined, RowSet, SetOperator, Typed
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.lineage.names import Names
 from dpsql.sql.lineage.operators import Operators
-from dpsql.sql.lineage.relation import Field, Identity, Relation
+from dpsql.sql.lineage.preaggregate import linking_field
+from dpsql.sql.lineage.relation import Field, Identity, Origin, Relation
+from dpsql.syntax.arguments import NodeArguments
 
 _OPERATORS = {
     exp.Union: SetOperator.UNION,
     exp.Except: SetOperator.EXCEPT,
     exp.Intersect: SetOperator.INTERSECT,
 }
+_OF_VALUES = NodeArguments("this expression distinct! with_? order? limit? offset?")
 _PARTS = frozenset({"this", "expression", "distinct", "with_", "by_name"})
 
 
@@ -34,12 +43,17 @@ def combined(
     query: exp.SetOperation,
     one: Relation | None,
     other: Relation | None,
+    link_keys: Collection[Origin],
 ) -> Relation | None:
-    """Combine both sides of a set operation; None if neither is private.
+    """Combine both sides of a set operation; None if neither is private, or keys are compared.
 
+    ``link_keys`` are the columns that link tables, each value of which is one unit's.
     Raises ``QueryRefused`` for sides that are not rows of one unit, or of different columns.
     """
-    if not any(side is not None and side.private for side in (one, other)):
+    private = [side for side in (one, other) if side is not None and side.private]
+    if not private:
+        return None
+    if _asks_for_values(query) and not any(_tells_units(side, link_keys) for side in private):
         return None
     left, right = (None if side is None else operators.settled(side) for side in (one, other))
     if left is None or right is None or left.unit_name != right.unit_name:
@@ -57,6 +71,20 @@ def combined(
             query,
         )
     return _SetOperation(names, operators, query, left, right).relation()
+
+
+def _asks_for_values(query: exp.SetOperation) -> bool:
+    """Tell whether a set operation asks which values there are, and not how often.
+
+    UNION does so too, but where UNION ALL is meant as often as not.
+    """
+    return isinstance(query, exp.Intersect | exp.Except) and _OF_VALUES.hold(query)
+
+
+def _tells_units(side: Relation, link_keys: Collection[Origin]) -> bool:
+    """Tell whether columns of a side are the unit, say something of it, or link rows to it."""
+    told = any(field.identity is not Identity.NONE for field in side.fields)
+    return told or linking_field(side.fields, link_keys) is not None
 
 
 @dataclass(eq=False)
