@@ -145,14 +145,15 @@ links:
   - orders.sent_to -> customers.id
 ```
 
-A row is one person's. Where it names another one as well, choose the person whose row it is, here who
-paid, and link the other column to a table of people. Then `orders JOIN customers ON sent_to = id`, and
-`EXISTS (SELECT 1 FROM orders WHERE sent_to = customers.id)`, find orders that were paid by whom they
-were sent to, and leave out all others. These could be counted for neither: who pays for a thousand
-others would add to a thousand people's answers, and no bound on one person's rows limits that. Answers
-do not say how many are left out, as that is private; `dpsql check` tells the owner. If most rows name
-somebody else, ask by `paid_by`, or make both people one unit, such as a household. Who is named in a
-row without being its unit is not protected in that row.
+A row is one person's. Where it names another one as well, choose the person whose row it is, here
+who paid, and link the other column to a table of people. Then `orders JOIN customers ON
+sent_to = id`, and `EXISTS (SELECT 1 FROM orders WHERE sent_to = customers.id)`, find orders that
+were paid by whom they were sent to, and leave out all others. These could be counted for neither:
+who pays for a thousand others would add to a thousand people's answers, and no bound on one
+person's rows limits that. Answers do not say how many are left out, as that is private;
+`dpsql check` tells the owner. If most rows name somebody else, ask by `paid_by`, or make both
+people one unit, such as a household. Who is named in a row without being its unit is not protected
+in that row.
 
 ## Types of columns
 
