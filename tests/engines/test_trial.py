@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -14,6 +15,7 @@ import dpsql
 from dpsql.core.schema import Table, schema_of
 from dpsql.core.sql_types import BOOLEAN, SqlType
 from dpsql.engines.base import twin as twin_module
+from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.twin import Twin
 from dpsql.engines.embedded.types import _SCALARS, plain_type
 from dpsql.engines.evidence.edges import edge_values
@@ -125,3 +127,33 @@ def test_questions_over_narrow_decimals_are_tried_and_answered(type_: str, tmp_p
             found = con.sql("SELECT abs(k) AS a, count(*) FROM t GROUP BY 1", fresh=True)
             assert len(list(found)) == 3
     assert TRIED["trial"] > before
+
+
+class BusyMachine(Deadline):
+    """A machine that gives nothing to the first call: its time is over before it has worked."""
+
+    calls = 0
+
+    def __init__(self, seconds: float, interrupt: Callable[[], None]) -> None:
+        BusyMachine.calls += 1
+        super().__init__(0.0 if BusyMachine.calls == 1 else seconds, interrupt)
+
+
+ENDLESS = (
+    "SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE (a.range * b.range) % 7 = 3"
+)
+
+
+def test_what_a_busy_machine_gives_to_others_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(twin_module, "Deadline", BusyMachine)
+    monkeypatch.setattr(BusyMachine, "calls", 0)
+    twin = twin_of("INTEGER")
+    counted = "SELECT count(*) FROM range(3000) a, range(3000) b WHERE (a.range * b.range) % 7 = 3"
+    assert twin.compute_constants(generated(counted)) != []
+    assert BusyMachine.calls > 1
+
+
+def test_work_without_end_is_refused_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(twin_module, "_SECONDS", 0.2)
+    with fails_with("query_too_large"):
+        twin_of("INTEGER").compute_constants(generated(ENDLESS))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
-from typing import Any, Final
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import duckdb
 
@@ -34,7 +35,11 @@ from dpsql.errors import InternalError, QueryRefused
 
 _ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through
 _TRIED: Final = 5000  # rows of a join that expressions are tried on
-_SECONDS: Final = 2.0  # for trying them: synthetic rows are few, and joins of them may be many
+# Of work on trying them: synthetic rows are few, and joins of them may be many. What a busy machine
+# gives to others does not count, so that it refuses nothing that it takes at other times.
+_SECONDS: Final = 2.0
+_NEARLY: Final = 0.9  # of that work: what was given so much had its time
+_PATIENCE: Final = 10  # times as long, by the clock
 _CONFIG: Final[Config] = {**ONE_THREAD, "memory_limit": "1GB", "temp_directory": ""}
 # Joins are made as they are written, with the few rows of each table on the right: so the first
 # joined rows are found at once, however many there are.
@@ -45,6 +50,7 @@ _KIND_OF_ERROR = re.compile(r"^(\w+ )+Error: ")
 _LISTS: Final = quoted(f"{INTERNAL_PREFIX}edges")
 _ROW: Final = quoted(f"{INTERNAL_PREFIX}row")
 _NULL: Final = sql("NULL")
+_Found = TypeVar("_Found")
 
 
 class Twin:
@@ -97,8 +103,9 @@ class Twin:
     def compute_constants(self, statement: Sql) -> list[int | None]:
         """Compute a statement over constants alone, which returns one column of whole numbers."""
         try:
-            with self._lock, Deadline(_SECONDS, self._connection.interrupt):
-                return [row[_FIRST] for row in execute(self._connection, statement).fetchall()]
+            with self._lock:
+                rows = self._in_time(lambda: execute(self._connection, statement).fetchall())
+                return [row[_FIRST] for row in rows]
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise _too_involved("Write shorter conditions on keys of declared values.") from None
         except duckdb.Error as error:
@@ -142,13 +149,30 @@ class Twin:
         if not all(isinstance(piece, Name) or piece == "." for piece in source.pieces):
             computed = sql("{} LIMIT {}", computed, _TRIED)  # of one table there are few rows
         try:
-            with Deadline(_SECONDS, self._connection.interrupt):
-                execute(self._connection, computed).fetchnumpy()
+            self._in_time(lambda: execute(self._connection, computed).fetchnumpy())
             TRIED["trial"] += 1
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise _too_involved("Join fewer tables, on fewer columns.") from None
         except duckdb.Error as error:
             raise _fails(first_line(error)) from None
+
+    def _in_time(self, run: Callable[[], _Found]) -> _Found:
+        """Run what works for no more than some seconds, of which others' work is none.
+
+        The engine works in this thread alone. Raises ``InterruptException`` beyond.
+        """
+        seconds, begun = _SECONDS, time.monotonic()
+        while True:
+            before = time.thread_time()
+            try:
+                with Deadline(seconds, self._connection.interrupt):
+                    return run()
+            except duckdb.InterruptException:
+                worked = time.thread_time() - before
+                waited = time.monotonic() - begun
+                if worked > _NEARLY * _SECONDS or waited > _PATIENCE * _SECONDS:
+                    raise
+                seconds = min(_SECONDS**2 / max(worked, _SECONDS / _PATIENCE), 2 * seconds)
 
     def _fill(self) -> None:
         """Give every table its synthetic rows, if they have none yet."""
