@@ -30,7 +30,7 @@ demo: $(READY_DEMO)
 serve-demo: $(READY_DEMO)
 	$(BIN)/python tools/serve_demo.py
 
-# All tests that take no more than a few seconds each.
+# All tests that take no more than a part of a second each: three minutes on two cores.
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not spark"
 

@@ -136,6 +136,7 @@ def test_a_spread_is_placed_by_the_noise_of_all_its_parts_together(
             assert narrow < 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", list(Composition))
 def test_averages_and_spreads_drift_whatever_the_noise_within_the_bounds_of_values(
     composition: Composition, tmp_path: Path
@@ -276,6 +277,7 @@ def covered(
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 @pytest.mark.parametrize("name", INDEPENDENT)
@@ -341,6 +343,7 @@ def test_elliptic_noise_is_covered_where_two_releases_are_put_together(
     assert upper_bound(hits, 40) >= 0.8
 
 
+@pytest.mark.slow
 def test_released_groups_of_a_top_k_query_are_covered(connection: dpsql.Connection) -> None:
     """Names are drawn first, counts afterwards: selection does not spoil the intervals."""
     sql = "SELECT n % 3 AS g, COUNT(*) v FROM visits GROUP BY ALL ORDER BY v DESC LIMIT 2"
@@ -354,6 +357,7 @@ def test_released_groups_of_a_top_k_query_are_covered(connection: dpsql.Connecti
     assert upper_bound(sum(hits), len(hits)) >= 0.8
 
 
+@pytest.mark.slow
 def test_intervals_at_half_their_width_are_noticed(connection: dpsql.Connection) -> None:
     """The negative control: coverage is measured sharply enough to see too narrow intervals."""
     sql, aggregate = INDEPENDENT["counts"]

@@ -143,6 +143,7 @@ def missed(chosen: ChosenNoise, true: int, tie: float) -> float:
     return float(law[misses].sum() / law.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize(("shown", "among"), [(1, 6), (5, 40), (20, 40), (10, 1000)])
 def test_given_the_choice_an_interval_misses_as_rarely_as_it_says(

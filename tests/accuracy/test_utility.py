@@ -81,6 +81,7 @@ def intruders(mechanism: Mechanism, shortfall: float) -> int:
     return failures(mechanism, ranked, lambda first: any(ranked[i] == low for i in first))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("beta", [0.05, 0.3])
 def test_k_groups_come_out_above_the_promised_gap_and_not_above_half_of_it(
@@ -95,6 +96,7 @@ def test_k_groups_come_out_above_the_promised_gap_and_not_above_half_of_it(
     assert lower_bound(too_few(mechanism, gap / 2), RUNS) > beta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("beta", [0.05, 0.3])
 def test_no_group_comes_out_below_the_promised_shortfall_and_some_do_below_half_of_it(
@@ -160,6 +162,7 @@ def test_the_gumbel_promise_is_below_the_printed_one() -> None:
 # -- as EXPLAIN tells it --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_explain_promises_in_the_units_of_the_answer() -> None:
     free = Parameters(
         epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=500, left_out_share=0.0

@@ -200,6 +200,7 @@ def cleared(plan: BlockPlan, excess: float, runs: int = 2000) -> Iterator[float]
             yield math.nan if selected.noisy is None else float(selected.noisy[places[0]])
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", TOPS)
 def test_groups_of_a_top_k_clear_the_threshold_as_often_as_is_said(name: str) -> None:
@@ -214,6 +215,7 @@ def test_groups_of_a_top_k_clear_the_threshold_as_often_as_is_said(name: str) ->
         assert upper_bound(len(list(cleared(plan, found.half - found.half / 4))), runs) < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", SCORED)
 def test_scores_that_come_out_of_a_top_k_are_covered_from_half_the_time_on(name: str) -> None:
@@ -228,6 +230,7 @@ def test_scores_that_come_out_of_a_top_k_are_covered_from_half_the_time_on(name:
     assert "in groups that clear the threshold at least half the time" in told(plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [7, 40])
 def test_groups_of_a_declared_top_k_are_among_them_as_often_as_is_said(size: int) -> None:
     plan = plan_block(block(TOP, UNITS, domain=size, limit=K), "known_domain_top_k")
@@ -558,6 +561,7 @@ def test_answers_are_as_close_as_their_sentence_says_and_not_much_closer(
     assert upper_bound(sum(error <= 0.25 * allowed for error in errors), trials) < 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [

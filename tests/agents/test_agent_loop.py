@@ -13,6 +13,7 @@ from dpsql.ledger import Ledger
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "agent_loop.ipynb"
 
 
+@pytest.mark.slow
 def test_twelve_questions_are_asked_within_epsilon_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

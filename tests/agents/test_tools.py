@@ -49,6 +49,7 @@ def arguments_of(release: str) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.slow
 def test_every_reply_is_as_its_schema_says_refusals_too(dataset: Dataset) -> None:
     box = toolbox(dataset)
     release = answer(box, "ask", sql=COUNTS)["answer"]["release_id"]
@@ -65,6 +66,7 @@ def test_every_reply_is_as_its_schema_says_refusals_too(dataset: Dataset) -> Non
         json.dumps(found.structured, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_free_tools_and_refusals_touch_neither_rows_nor_ledger(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +84,7 @@ def test_free_tools_and_refusals_touch_neither_rows_nor_ledger(
     assert ledger_bytes(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_loop_that_repeats_pays_once_and_one_that_varies_is_stopped(dataset: Dataset) -> None:
     box = toolbox(dataset, epsilon_per_run=0.5)
     first = answer(box, "ask", sql=COUNTS)
@@ -109,6 +112,7 @@ def test_a_loop_that_repeats_pays_once_and_one_that_varies_is_stopped(dataset: D
     assert {one["run"] for one in answer(other, "history")["questions"]} == {"run-1"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", ["zcdp", "basic", "gdp"])
 @pytest.mark.few(3)
 def test_the_limit_of_a_run_binds_below_its_account(tmp_path: Path, composition: str) -> None:
@@ -124,6 +128,7 @@ def test_the_limit_of_a_run_binds_below_its_account(tmp_path: Path, composition:
         answer(toolbox(dataset, "other"), "ask", sql=f"{question} WHERE cost > 50", epsilon=0.25)
 
 
+@pytest.mark.slow
 def test_a_question_above_its_limit_is_refused_with_what_would_be_accepted(
     dataset: Dataset,
 ) -> None:
@@ -140,6 +145,7 @@ def test_a_question_above_its_limit_is_refused_with_what_would_be_accepted(
     ] <= 0.1 * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_above_a_price_a_person_must_agree_and_the_yes_is_for_that_price(dataset: Dataset) -> None:
     box = toolbox(dataset, confirm_above=0.1)
     given = {"sql": COUNTS}
@@ -163,6 +169,7 @@ ATTEMPTS = [
 ]
 
 
+@pytest.mark.slow
 def test_whoever_follows_the_refusal_is_answered_at_the_second_try(dataset: Dataset) -> None:
     box = toolbox(dataset)
     taught = 0
@@ -209,6 +216,7 @@ def test_what_is_no_tool_or_no_question_is_refused(dataset: Dataset) -> None:
         assert refused(box, name, sql="SET epsilon = 9")["code"] == "not_a_question"
 
 
+@pytest.mark.slow
 def test_too_dear_for_what_is_left_comes_with_an_epsilon_that_fits(dataset: Dataset) -> None:
     box = toolbox(dataset, epsilon_per_run=0.3)
     found = refused(box, "ask", sql=COUNTS, epsilon=0.8)
@@ -227,6 +235,7 @@ def test_text_of_the_data_comes_out_quoted_and_on_one_line(dataset: Dataset) -> 
     assert INSTRUCTION in [row[0] for row in reply["answer"]["rows"]]
 
 
+@pytest.mark.slow
 def test_values_are_told_as_intervals_and_never_alone(dataset: Dataset) -> None:
     found = call(toolbox(dataset), "ask", {"sql": COUNTS})
     reply: Any = found.structured["answer"]
@@ -263,6 +272,7 @@ def test_each_value_has_one_exact_form(value: object, form: object) -> None:
     assert "\n" not in shown_data(value)
 
 
+@pytest.mark.slow
 def test_values_of_every_type_pass_through_a_question(dataset: Dataset) -> None:
     sql = (
         "SELECT 1.5::DECIMAL(5,2) AS d, DATE '2026-01-02' AS t, NULL AS n, 'NaN'::DOUBLE AS x, "
@@ -274,6 +284,7 @@ def test_values_of_every_type_pass_through_a_question(dataset: Dataset) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_many_rows_come_in_parts_and_as_csv(dataset: Dataset) -> None:
     box = toolbox(dataset)
     found = answer(box, "ask", sql="SELECT day, day + 1 AS next FROM days ORDER BY day")
@@ -290,6 +301,7 @@ def test_many_rows_come_in_parts_and_as_csv(dataset: Dataset) -> None:
     assert refused(toolbox(dataset, "run-2"), "rows", **given)["code"] == "unknown_release"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [
@@ -315,6 +327,7 @@ def test_an_answer_of_long_values_takes_the_room_of_many(dataset: Dataset, sql: 
     assert short.find(first) is found
 
 
+@pytest.mark.slow
 def test_twenty_rows_are_few_tokens(dataset: Dataset) -> None:
     sql = "SELECT day, COUNT(*) AS n FROM visits JOIN days ON cost = day GROUP BY day"
     found = call(toolbox(dataset), "ask", {"sql": f"{sql} ORDER BY day LIMIT 20"})
@@ -344,6 +357,7 @@ def test_wrong_arguments_are_refused_and_not_repeated(
     assert COUNTS not in json.dumps(found["reason"])
 
 
+@pytest.mark.slow
 def test_parameters_and_values_are_for_one_call_alone(dataset: Dataset) -> None:
     box = toolbox(dataset)
     sql = "SELECT COUNT(*) AS n FROM visits WHERE cost > ?"

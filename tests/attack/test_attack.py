@@ -24,6 +24,7 @@ def new_holes(report: Report) -> list[str]:
     return [str(hole) for name, hole in report.holes.items() if not is_open(name)]
 
 
+@pytest.mark.slow
 def test_the_catalogue_is_the_engines_own() -> None:
     names = {overload.name for overload in overloads()}
     assert {"week", "list_aggregate", "icu_sort_key", "timezone", "+", "var_map"} <= names

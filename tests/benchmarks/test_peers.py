@@ -53,6 +53,7 @@ def test_a_request_is_read_as_it_was_written(bench: ModuleType, request_of: Any)
     assert (read.epsilon, read.delta) == (1.0, 1e-6)
 
 
+@pytest.mark.slow
 def test_answers_are_heard_in_order_and_what_else_is_printed_is_not(
     bench: ModuleType, request_of: Any, tmp_path: Path
 ) -> None:
@@ -180,6 +181,7 @@ def test_figures_are_taken_over_released_groups_and_over_the_largest(bench: Modu
     assert row.error_of_largest == pytest.approx(((1 + 20 + 4) / 3 + 30 / 3 + 70 / 3) / 3)
 
 
+@pytest.mark.slow
 def test_a_peer_that_cannot_be_installed_is_a_row_and_the_others_are_asked(
     bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

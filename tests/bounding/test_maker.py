@@ -227,6 +227,7 @@ TWINS: dict[str, tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., An
 NASTY = [row(u, a, 5) for u in range(1, 7) for a in range(5) for _ in range(1 + (u + a) % 4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWINS)
 def test_broken_makers_are_caught(name: str) -> None:
     place, attribute, breaks = TWINS[name]

@@ -354,6 +354,7 @@ def test_about_as_many_fit_as_do_when_each_costs_the_usual(
 PAIR = st.tuples(st.integers(0, 60), st.integers(0, 60))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(["rho", "epsilon"]), st.lists(PAIR, min_size=1, max_size=3), PAIR, PAIR)
 @settings(max_examples=200, deadline=None)
 def test_counts_are_those_of_asking_one_by_one(

@@ -312,6 +312,7 @@ def test_under_a_total_the_promise_is_one_about_all_analysts_together(
         assert ("all answers to world/ana together are (ε 2, δ 1e-06)" in text) != report.total
 
 
+@pytest.mark.slow
 def test_a_limit_of_the_owner_above_the_analysts_is_a_total(
     worlds: Callable[..., tuple[World, ...]],
 ) -> None:

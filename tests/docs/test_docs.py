@@ -24,6 +24,7 @@ def commands() -> list[str]:
     return [command for command in shown if command]
 
 
+@pytest.mark.slow
 def test_python_examples_run_as_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -131,6 +131,7 @@ def test_python_blocks_run_and_print_what_they_say(
             assert stated
 
 
+@pytest.mark.slow
 def test_commands_that_pages_mention_run() -> None:
     commands = {
         c for page in PAGES for c in re.findall(r"`dpsql (calibrate [^`\[]+)`", prose(page))

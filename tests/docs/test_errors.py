@@ -86,6 +86,7 @@ def passed() -> Iterator[str]:
                     yield from _texts(parts)
 
 
+@pytest.mark.slow
 def test_every_code_that_is_passed_on_is_known() -> None:
     found = set(passed())
     assert {"policy_syntax", "join_kind", "option_twice", "ledger_over_reserved"} <= found
@@ -146,6 +147,7 @@ def views(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection
         yield connection
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", VIEW_ATTACKS, ids=lambda attack: attack.sql)
 def test_a_view_that_promises_nothing_any_more_is_refused_for_nothing(
     attack: Attack, views: dpsql.Connection

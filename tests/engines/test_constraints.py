@@ -111,6 +111,7 @@ def test_checks_are_read_as_duckdb_writes_them(tmp_path: Path) -> None:
     assert checked_values(table, conditions, 100) == READ
 
 
+@pytest.mark.slow
 def test_checks_are_read_as_postgresql_writes_them(world: PostgreSQLWorld) -> None:
     world.run(CREATE_CHECKED)
     world.run(f"GRANT SELECT ON checked TO {READER}")
@@ -125,6 +126,7 @@ def test_checks_are_read_as_postgresql_writes_them(world: PostgreSQLWorld) -> No
     assert checked_values(table, conditions, 100) == READ
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_rows_without_a_unit_are_nobodys_though_a_key_lets_in_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -144,6 +146,7 @@ def test_rows_without_a_unit_are_nobodys_though_a_key_lets_in_many(
         assert found.fetchall() == [("a", 150), ("b", 150)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_a_key_of_person_and_year_is_drafted_checked_and_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -215,6 +218,7 @@ HIDDEN = (
 )
 
 
+@pytest.mark.slow
 def test_analysts_learn_of_constraints_what_the_policy_says_and_nothing_else(
     tmp_path: Path,
 ) -> None:
@@ -321,6 +325,7 @@ def test_postgresql_tells_what_its_tables_are_held_to(world: PostgreSQLWorld) ->
     assert held.keys().isdisjoint(NOT_HELD)
 
 
+@pytest.mark.slow
 def test_a_server_is_drafted_by_its_keys_and_checks(
     world: PostgreSQLWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

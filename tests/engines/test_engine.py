@@ -79,6 +79,7 @@ def database(path: Path, key_type: str, literals: list[str]) -> None:
             connection.execute(f"INSERT INTO t {values}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key_type", list(KEYS))
 @pytest.mark.parametrize(
     ("sql", "mechanism", "few"),
@@ -285,6 +286,7 @@ def test_an_interrupted_stage_is_an_interrupt() -> None:
         engine_module.discreetly(interrupted)
 
 
+@pytest.mark.slow
 def test_large_releases_take_the_same_answer_as_small_ones(
     ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,6 +313,7 @@ def test_rows_come_out_by_released_value_and_never_in_engine_order(
     assert counts == sorted(counts, reverse=True)
 
 
+@pytest.mark.slow
 def test_results_outlive_their_connection_and_convert_repeatedly(ledger: Path) -> None:
     with dpsql.connect(few_groups(), policy("t"), ledger, "ana") as con:
         result = con.sql("SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k ORDER BY k")
@@ -324,6 +327,7 @@ def test_results_outlive_their_connection_and_convert_repeatedly(ledger: Path) -
     assert len(result) == 5
 
 
+@pytest.mark.slow
 def test_csv_and_parquet_files_are_databases_of_one_table(tmp_path: Path, ledger: Path) -> None:
     with duckdb.connect() as plain:
         plain.execute("CREATE TABLE v AS SELECT range AS unit, range % 3 AS k FROM range(300)")
@@ -356,6 +360,7 @@ def test_tables_cannot_be_added_once_the_engine_is_in_use(ledger: Path) -> None:
         engine.register("more", {"a": np.arange(3)})
 
 
+@pytest.mark.slow
 def test_two_analysts_may_ask_one_file_from_one_process(tmp_path: Path, ledger: Path) -> None:
     path = tmp_path / "data.duckdb"
     database(path, "BIGINT", ["1", "2"])
@@ -369,6 +374,7 @@ def test_two_analysts_may_ask_one_file_from_one_process(tmp_path: Path, ledger: 
         assert len(again.sql(sql).fetchall()) == 3
 
 
+@pytest.mark.slow
 def test_other_connections_of_this_process_keep_their_settings_and_we_ours(
     tmp_path: Path, ledger: Path
 ) -> None:
@@ -385,6 +391,7 @@ def test_other_connections_of_this_process_keep_their_settings_and_we_ours(
         assert owner.execute("SELECT 3 / 2").fetchall() == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_file_that_is_being_written_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "data.duckdb"
     database(path, "BIGINT", ["1"])
@@ -464,6 +471,7 @@ MACROS = {
 }
 
 
+@pytest.mark.slow
 def test_macros_in_the_file_are_not_the_functions_of_generated_sql(tmp_path: Path) -> None:
     """A macro called ``least`` took the clamp away: one person moved a sum as far as they liked."""
     plain, poisoned = tmp_path / "plain.duckdb", tmp_path / "poisoned.duckdb"
@@ -551,6 +559,7 @@ def test_names_that_mean_something_to_the_engine_are_the_owners_tables(
     engine.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["data.duckdb", "t.parquet"])
 def test_rows_that_do_not_fit_in_memory_go_to_a_private_directory(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

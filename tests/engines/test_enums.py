@@ -112,6 +112,7 @@ def test_no_answer_and_no_refusal_shows_the_dictionary(con: dpsql.Connection, sq
     assert "ENUM(" not in told.upper()
 
 
+@pytest.mark.slow
 def test_releases_and_their_types_hold_no_dictionary(
     con: dpsql.Connection, tmp_path: Path, no_noise: None
 ) -> None:
@@ -129,6 +130,7 @@ def test_releases_and_their_types_hold_no_dictionary(
         assert b"ENUM" not in part.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_new_value_of_an_enum_makes_no_new_question(tmp_path: Path) -> None:
     sql = "SELECT m, COUNT(DISTINCT unit) AS n FROM t GROUP BY m"
     costs = []

@@ -60,6 +60,7 @@ def require_early(connection: dpsql.Connection) -> None:
             assert connection.budget().rho_spent == before, question
 
 
+@pytest.mark.slow
 @pytest.mark.few(30)
 @pytest.mark.parametrize("type_", TYPES)
 def test_a_column_of_any_type_is_answered_or_refused_for_what_it_is(

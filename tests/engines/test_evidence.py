@@ -166,6 +166,7 @@ class TestTheTable:
         found = verdicts_on(EngineVersion("duckdb", "9.9.9"), tmp_path)
         assert found.calls == {"week(DATE)": TOTAL}
 
+    @pytest.mark.slow
     def test_the_owner_can_have_another_version_surveyed(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -213,6 +214,7 @@ class TestBrokenTwins:
         with fails_with("can_fail"):
             alone.explain(f"SELECT COUNT(*) FROM t WHERE {GUARD} AND week(iv) IS NULL")
 
+    @pytest.mark.slow
     def test_without_both_the_engine_fails_on_one_row(
         self, alone: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -107,6 +107,7 @@ def test_a_failing_engine_suspends_the_account_everywhere(
         assert not suspended(con)
 
 
+@pytest.mark.slow
 def test_a_failure_in_a_session_suspends_the_analyst(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +144,7 @@ def test_failures_on_stages_are_failures(
         assert suspended(con) is bool(called)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("resource_failures", ResourceFailures)
 @pytest.mark.parametrize(
@@ -175,6 +177,7 @@ def test_limits_end_a_statement_and_the_policy_says_what_then(
         assert con.budget().unsettled == 1
 
 
+@pytest.mark.slow
 def test_a_fast_query_is_left_alone_by_the_limit_of_time(opened: Opened) -> None:
     with opened(Limits(seconds=20)) as con:
         assert con.sql(QUESTION).fetchall()
@@ -259,6 +262,7 @@ def test_ctrl_c_is_no_failure(
         assert not suspended(con)
 
 
+@pytest.mark.slow
 def test_who_listens_to_the_progress_may_end_a_query(opened: Opened) -> None:
     class Enough(Exception):
         pass
@@ -306,6 +310,7 @@ def test_cursors_of_the_db_api_are_suspended_too(
         assert caught.value.code == "account_suspended"
 
 
+@pytest.mark.slow
 def test_the_shell_and_the_command_line_say_what_to_do(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,6 +336,7 @@ def test_the_shell_and_the_command_line_say_what_to_do(
         assert "account_suspended" in again.output + again.stderr
 
 
+@pytest.mark.slow
 def test_explain_says_the_limits_beforehand(opened: Opened) -> None:
     with opened(Limits(seconds=42, memory="3GB")) as con:
         text = repr(con.explain(QUESTION))

@@ -83,6 +83,7 @@ def asked(
 ALL = [("a", ROWS // 3), ("b", ROWS // 3), ("c", ROWS // 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("viewed", [False, pytest.param(True, marks=since_2_0)])
 @pytest.mark.few(2)
 def test_a_row_is_counted_whatever_other_rows_its_file_has(
@@ -108,11 +109,13 @@ def test_a_row_is_counted_whatever_other_rows_its_file_has(
             assert con.sql("SELECT count(*) FROM t WHERE x > 5").fetchall() == [(20 + len(others),)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_file_is_a_table_of_its_name(directory: Path, name: str) -> None:
     assert asked(directory / name, "one", directory) == ALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", ["events", "events/", "events/*/*.parquet", "events/**/r*.parquet"]
 )
@@ -199,6 +202,7 @@ def test_a_locked_connection_reads_the_named_file_alone(tmp_path: Path) -> None:
     engine.close()
 
 
+@pytest.mark.slow
 def test_directories_named_by_values_are_columns(directory: Path) -> None:
     with dpsql.connect(
         checked(directory / "events"), policy("events"), directory / "b.db", "ana"
@@ -208,6 +212,7 @@ def test_directories_named_by_values_are_columns(directory: Path) -> None:
         assert abs(half - ROWS // 2) < 100
 
 
+@pytest.mark.slow
 def test_a_directory_named_by_a_value_is_no_column_unless_declared(directory: Path) -> None:
     types = {name: type_ for name, type_ in TYPES.items() if name != "part"}
     with dpsql.connect(
@@ -271,6 +276,7 @@ def test_a_file_that_is_read_in_place_is_no_view_to_confirm(directory: Path) -> 
     engine.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     [
@@ -340,6 +346,7 @@ def test_what_is_no_table_is_said(directory: Path, path: str, code: str, said: s
     assert said in f"{refused.value} {refused.value.hint}"
 
 
+@pytest.mark.slow
 def test_hidden_files_and_those_of_tools_are_none_of_a_directory(directory: Path) -> None:
     events = directory / "events"
     for name in (".crc.csv", "_SUCCESS.json", "notes.txt"):

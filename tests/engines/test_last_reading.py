@@ -204,6 +204,7 @@ def test_a_statement_is_bound_once_whatever_its_salt(
         sent(engine, SENT, Reads((TableName("secret"),)))
 
 
+@pytest.mark.slow
 def test_statements_of_one_shape_are_bound_once_and_others_each(
     engine: OpenDuckDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -554,6 +555,7 @@ def sending(tree: ast.AST) -> Iterator[ast.expr]:
             yield called
 
 
+@pytest.mark.slow
 def test_a_question_is_read_before_it_is_paid_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_a_file_that_a_value_makes_unreadable_is_found_by_check_and_never_opened
     assert not (home / "b.db").exists()
 
 
+@pytest.mark.slow
 def test_what_was_not_read_is_refused_before_anything_is_paid_and_check_opens_it(
     home: Path,
 ) -> None:
@@ -149,6 +150,7 @@ def test_files_that_changed_are_refused_by_size_and_time_alone(home: Path) -> No
     connect("t").close()
 
 
+@pytest.mark.slow
 def test_a_new_file_changes_nothing_for_who_is_connected(home: Path) -> None:
     write(home / "t" / "1.parquet")
     assert check("t/*.parquet")[0] == 0
@@ -158,6 +160,7 @@ def test_a_new_file_changes_nothing_for_who_is_connected(home: Path) -> None:
         assert len(con.sql(COUNT)) == 1
 
 
+@pytest.mark.slow
 def test_a_file_is_read_once_and_remembered_away_from_the_data(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +183,7 @@ def test_a_file_is_read_once_and_remembered_away_from_the_data(
     assert all(path.stat().st_mode & 0o077 == 0 for path in proofs_directory().iterdir())
 
 
+@pytest.mark.slow
 def test_views_over_files_are_proved_too(home: Path) -> None:
     write(home / "1.parquet")
     with duckdb.connect("d.duckdb") as owner:

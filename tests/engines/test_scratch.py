@@ -137,6 +137,7 @@ def test_no_engine_has_a_way_of_its_own() -> None:
         assert not final & vars(kind).keys(), kind
 
 
+@pytest.mark.slow
 def test_readers_and_runs_are_those_of_the_base() -> None:
     """Nothing else in the package is asked for rows, or says over which tables they are."""
     of_rows: dict[str, set[str]] = {"exact": set(), "pairs": set(), "integers": set()}

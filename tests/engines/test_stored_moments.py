@@ -105,6 +105,7 @@ def test_what_is_total_is_so_on_all_that_can_be_stored() -> None:
     assert tried > 500
 
 
+@pytest.mark.slow
 def test_some_of_what_is_total_is_so_on_all_that_can_be_stored() -> None:
     tried, failed = failing(within, 60)
     assert failed == []
@@ -192,6 +193,7 @@ def source(request: pytest.FixtureRequest) -> Any:
     return SOURCES[request.param]
 
 
+@pytest.mark.slow
 @pytest.mark.few(6)
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.usefixtures("no_noise")

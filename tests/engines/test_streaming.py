@@ -59,6 +59,7 @@ def made_by(con: dpsql.Connection, asked: str, **parameters: Any) -> str:
     return con.explain(asked, **parameters).blocks[0].maker
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", QUESTIONS)
 def test_both_makers_answer_the_same(
     asked: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
@@ -74,6 +75,7 @@ def test_both_makers_answer_the_same(
         )
 
 
+@pytest.mark.slow
 def test_the_maker_is_no_part_of_the_question(opened: Opened) -> None:
     with opened(bounding=BoundingLimit.SQL) as con:
         known = con.sql(SUM).fetchall()
@@ -102,6 +104,7 @@ def test_weighted_units_stay_in_sql(opened: Opened) -> None:
         assert not made_by(con, SUM, **weighted).startswith("NumPy")
 
 
+@pytest.mark.slow
 def test_without_pyarrow_sql_bounds(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpsql.engines.duckdb.dialect.installed", lambda module: False)
     with opened() as con:
@@ -193,6 +196,7 @@ def test_the_limit_of_time_holds_outside_of_the_engine(opened: Opened, slowly: N
         assert time.monotonic() - started < 10
 
 
+@pytest.mark.slow
 def test_interrupts_reach_work_outside_of_the_engine(opened: Opened, slowly: None) -> None:
     over = threading.Event()
     with opened() as con:
@@ -216,6 +220,7 @@ def test_interrupts_reach_work_outside_of_the_engine(opened: Opened, slowly: Non
 # -- memory ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_beyond_the_share_lies_in_a_file_without_a_name(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +259,7 @@ def test_where_memory_does_not_do_a_question_fails(
         assert failed(con).code == "memory_limit"
 
 
+@pytest.mark.slow
 def test_squares_beyond_64_bits_are_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silence(monkeypatch)
     with duckdb.connect(str(tmp_path / "far.duckdb")) as owner:

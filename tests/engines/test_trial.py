@@ -53,6 +53,7 @@ def rows_of(twin: Twin, column: str) -> int:
     return int(values)
 
 
+@pytest.mark.slow
 def test_decimals_of_every_width_and_scale_have_values() -> None:
     types = [f"DECIMAL({w},{s})" for w in range(1, 39) for s in range(w + 1)]
     with duckdb.connect() as engine:
@@ -110,6 +111,7 @@ def test_a_type_without_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
         edge_values.__wrapped__(SqlType.of("UUID"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", ["DECIMAL(1,1)", "DECIMAL(2,2)[]", "STRUCT(a DECIMAL(1,1))"])
 def test_questions_over_narrow_decimals_are_tried_and_answered(type_: str, tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "x.duckdb")) as owner:

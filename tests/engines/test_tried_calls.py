@@ -242,6 +242,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield opened
 
 
+@pytest.mark.slow
 def test_sound_expressions_are_not_refused(connection: duckdb.DuckDBPyConnection) -> None:
     columns = ", ".join(f"CAST(NULL AS {type_}) AS {name}" for name, type_ in TYPES.items())
     bound = f"SELECT typeof(({{}})) FROM (SELECT {columns}) LIMIT 0"

@@ -180,6 +180,7 @@ def test_a_row_that_is_an_array_makes_no_other_reading_of_the_file(
     assert sorted(found) == [*range(20)]
 
 
+@pytest.mark.slow
 def test_an_array_of_objects_is_read_like_lines(tmp_path: Path) -> None:
     rows = [dict(zip(TYPES, good(i), strict=True)) for i in range(20)]
     rows += [{"uid": "x", "ward": {"ann": 1}}, {}, 7, {"uid": 7, "cost": "1.5"}]  # type: ignore[list-item]
@@ -223,6 +224,7 @@ def test_files_of_other_headers_are_one_table(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
     for name in ("t.csv", "t.json", "t.jsonl"):
         (tmp_path / name).write_bytes(b"")
@@ -314,6 +316,7 @@ VALUES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", ["BIGINT", "VARCHAR", "DATE", "DECIMAL(9,2)", "BIGINT[]"])
 @pytest.mark.parametrize("values", VALUES, ids=range(len(VALUES)))
 def test_objects_have_the_type_that_is_declared_whatever_they_are(
@@ -351,6 +354,7 @@ def test_the_policy_declares_types_of_objects_too(tmp_path: Path) -> None:
     engine.close()
 
 
+@pytest.mark.slow
 def test_columns_that_have_types_keep_them() -> None:
     pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     day = np.array(["2024-01-01"], "M8[D]")
@@ -429,6 +433,7 @@ SERIES: dict[str, Callable[[Any, Any, Any, list[Any]], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SERIES)
 def test_no_type_of_a_series_in_a_dict_follows_from_what_is_missing(kind: str) -> None:
     pandas, polars, arrow = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
@@ -524,6 +529,7 @@ def misfits_of(path: Path, types: Mapping[str, str] = TYPES) -> dict[str | None,
     return found
 
 
+@pytest.mark.slow
 def test_check_tells_what_of_csv_is_not_as_declared(tmp_path: Path) -> None:
     lines = [
         b"uid,ward,cost",

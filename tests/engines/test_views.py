@@ -109,6 +109,7 @@ READ = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", READ.values(), ids=READ)
 def test_views_of_tables_are_read(query: str, tmp_path: Path, no_noise: None) -> None:
     path = viewed(tmp_path, query)
@@ -191,6 +192,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("query", "why"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("public", [False, True], ids=["private", "public"])
 def test_what_can_be_refused_is_refused_when_connecting(
@@ -203,6 +205,7 @@ def test_what_can_be_refused_is_refused_when_connecting(
     assert why in found.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reader",
     [
@@ -241,6 +244,7 @@ PARQUET = [
 ]
 
 
+@pytest.mark.slow
 @since_2_0
 @pytest.mark.few(1)
 @pytest.mark.parametrize("query", PARQUET)
@@ -263,6 +267,7 @@ def test_views_of_parquet_files_are_read(query: str, tmp_path: Path, no_noise: N
     engine.close()
 
 
+@pytest.mark.slow
 @since_2_0
 def test_parquet_files_of_different_types_are_refused(tmp_path: Path) -> None:
     with duckdb.connect() as other:
@@ -272,6 +277,7 @@ def test_parquet_files_of_different_types_are_refused(tmp_path: Path) -> None:
     assert "different columns or types" in refused(tmp_path, path).reason
 
 
+@pytest.mark.slow
 @since_2_0
 def test_parquet_files_of_the_working_directory_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -297,6 +303,7 @@ def test_views_of_files_are_refused_where_they_cannot_be_looked_into(
         path.unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", ["'{0}/a.parquet'", "read_parquet('{0}/*.parquet')"])
 def test_files_that_are_gone_are_found_out_when_connecting(reader: str, tmp_path: Path) -> None:
     """Such a view was found out by a query that had been paid for."""
@@ -307,6 +314,7 @@ def test_files_that_are_gone_are_found_out_when_connecting(reader: str, tmp_path
     assert "cannot be read" in refused(tmp_path, path).reason
 
 
+@pytest.mark.slow
 def test_a_macro_called_like_a_reader_is_not_taken_for_it(tmp_path: Path) -> None:
     with duckdb.connect() as other:
         other.execute(f"COPY (SELECT 1 AS unit, 1 AS k) TO '{tmp_path}/a.parquet'")
@@ -317,6 +325,7 @@ def test_a_macro_called_like_a_reader_is_not_taken_for_it(tmp_path: Path) -> Non
     refused(tmp_path, path)
 
 
+@pytest.mark.slow
 def test_collated_columns_of_a_view_do_not_exist_for_analysts(
     tmp_path: Path, no_noise: None
 ) -> None:
@@ -328,6 +337,7 @@ def test_collated_columns_of_a_view_do_not_exist_for_analysts(
         answers(tmp_path, path, "SELECT diagnosis, COUNT(*) FROM v GROUP BY 1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -349,6 +359,7 @@ def test_check_says_where_rows_may_depend_on_several_units(
     assert not any(said in finding.message for finding in plain)
 
 
+@pytest.mark.slow
 def test_views_that_are_not_listed_need_not_be_readable(tmp_path: Path, no_noise: None) -> None:
     path = viewed(
         tmp_path, "SELECT unit, k FROM t", "CREATE VIEW w AS SELECT * FROM gone", "DROP TABLE gone"
@@ -375,6 +386,7 @@ def test_a_table_with_a_generated_column_that_can_fail_is_refused(tmp_path: Path
         dpsql.connect(path, policy("made"), tmp_path / "budget.db", "ana")
 
 
+@pytest.mark.slow
 def test_what_gives_null_where_it_fails_is_read(tmp_path: Path, no_noise: None) -> None:
     """One row's text decided whether any query of the view could be answered."""
     path = viewed(

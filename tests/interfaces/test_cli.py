@@ -102,6 +102,7 @@ def test_query_prints_a_table_with_intervals_and_cost(world: Path) -> None:
     assert spent(world).queries == 1
 
 
+@pytest.mark.slow
 def test_query_reads_sql_from_standard_input(world: Path) -> None:
     assert "blue" in ok("query", "-", text=GROUPED)
     assert "blue" in ok("query", "-", text=b"\xef\xbb\xbf" + GROUPED.encode())
@@ -123,6 +124,7 @@ def test_json_holds_columns_rows_intervals_and_cost(world: Path) -> None:
     assert answer["cost"]["reserved"]["epsilon"] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_json_writes_dates_decimals_and_nulls_that_any_reader_understands(world: Path) -> None:
     sql = "SELECT day, price, COUNT(DISTINCT uid) AS n FROM visits GROUP BY day, price"
     answer = json.loads(ok("query", sql, "--format", "json"))
@@ -132,6 +134,7 @@ def test_json_writes_dates_decimals_and_nulls_that_any_reader_understands(world:
     assert prices == {0.0, 0.5}
 
 
+@pytest.mark.slow
 def test_privacy_parameters_reach_the_plan(world: Path) -> None:
     options = "--epsilon 2 --delta 1e-5 --max-groups-contributed 2 --max-rows-contributed 1"
     more = "--k-bar 77 --min-units-per-group 5 --mechanism laplace_positive_counts"
@@ -160,6 +163,7 @@ def test_unlimited_groups_can_be_asked_for(world: Path) -> None:
     assert "gumbel_top_k" in ok("query", sql, "--max-groups-contributed", "unlimited")
 
 
+@pytest.mark.slow
 def test_confidence_widens_the_intervals(world: Path) -> None:
     def width(confidence: str) -> int:
         answer = json.loads(ok("query", GROUPED, "--format", "json", "--confidence", confidence))
@@ -169,6 +173,7 @@ def test_confidence_widens_the_intervals(world: Path) -> None:
     assert width("0.5") < width("0.999")
 
 
+@pytest.mark.slow
 def test_statements_beside_select_work_on_the_command_line_and_cost_nothing(world: Path) -> None:
     budget = ok("query", "SHOW BUDGET")
     assert "epsilon" in budget
@@ -447,6 +452,7 @@ def test_explain_needs_no_write_access(world: Path) -> None:
 COUNTED = "SELECT COUNT(*) AS n FROM visits"
 
 
+@pytest.mark.slow
 def test_tuning_is_priced_before_paid_once_and_then_free(world: Path) -> None:
     assert "nothing was read" in ok("tune", COUNTED, "--dry-run")
     assert not (world / "budget.db").exists()
@@ -499,6 +505,7 @@ def test_a_question_that_cannot_be_tuned_says_why(world: Path) -> None:
 # -- budget -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_owner_who_changes_the_composition_of_a_charged_account_is_told_how_to_go_on(
     world: Path,
 ) -> None:
@@ -544,6 +551,7 @@ def test_check_lists_what_does_not_fit_and_exits_with_2(world: Path) -> None:
     assert "Traceback" not in result.output
 
 
+@pytest.mark.slow
 def test_check_says_what_agents_may_spend(world: Path) -> None:
     agents = "agents: {ana: {epsilon_per_question: 0.001, confirm_above: 0.5}}\n"
     (world / "policies.yaml").write_text(WITHOUT_POOR + agents)

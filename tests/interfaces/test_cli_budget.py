@@ -134,6 +134,7 @@ def last_event(path: str) -> tuple[str, str, str]:
 # -- where accounts stand ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_budget_without_a_command_is_shown(used: Path) -> None:
     assert budget() == budget("show") == budget("-a", "ana")
     first, *_ = budget().split("\n")
@@ -230,6 +231,7 @@ def test_the_estimate_is_what_can_really_be_asked(world: Path) -> None:
         assert opened.spent("world/ana").queries == count
 
 
+@pytest.mark.slow
 def test_an_estimate_spends_nothing_and_reads_the_session_and_the_total(used: Path) -> None:
     before = budget("head")
     assert "It reserves ρ" in budget("estimate", TOP, "-s", "notebook")
@@ -521,6 +523,7 @@ def fail(account: str = "world/ana", cause: Cause = Cause.ENGINE) -> int:
     return charge.entry
 
 
+@pytest.mark.slow
 def test_a_suspended_account_is_told_everywhere_and_answers_nothing_new(used: Path) -> None:
     entry = fail(cause=Cause.MEMORY)
     assert budget().startswith("suspended · ")
@@ -550,6 +553,7 @@ def test_a_suspended_account_is_told_everywhere_and_answers_nothing_new(used: Pa
     assert run("query", KNOWN, "-a", "bo").exit_code == 0
 
 
+@pytest.mark.slow
 def test_the_owner_reopens_an_account_after_a_look_at_what_failed(used: Path) -> None:
     entry = fail()
     stopped = owner("reopen", "world/ana", text="n\n")
@@ -564,6 +568,7 @@ def test_the_owner_reopens_an_account_after_a_look_at_what_failed(used: Path) ->
     assert "is not suspended" in refused("owner", "reopen", "world/ana", "--yes")
 
 
+@pytest.mark.slow
 def test_the_owner_suspends_an_account_without_a_failure(used: Path) -> None:
     assert owner("suspend", "world").exit_code == 0
     assert last_event("world")[:2] == (Kind.SUSPEND, "olga")
@@ -579,6 +584,7 @@ def test_the_owner_suspends_an_account_without_a_failure(used: Path) -> None:
     assert "no account world/eve" in refused("owner", "suspend", "world/eve")
 
 
+@pytest.mark.slow
 def test_an_account_is_renamed_after_a_question_and_everything_tells_it(used: Path) -> None:
     asked = owner("rename", "world/ana", "world/zoe", text="n\n")
     assert asked.exit_code == 130
@@ -622,6 +628,7 @@ def test_an_account_is_renamed_after_a_question_and_everything_tells_it(used: Pa
     assert "[ledger_name_taken]" in refused("owner", "rename", "world/zoe", "world/zoe", "--yes")
 
 
+@pytest.mark.slow
 def test_estimates_are_told_beside_queries(world: Path, database: Path) -> None:
     sql = "SELECT colour, COUNT(*) AS n FROM visits GROUP BY colour"
     with dpsql.connect(database, "policies.yaml", "budget.db", "ana") as connection:

@@ -142,6 +142,7 @@ def test_a_query_needs_nothing_but_its_text_where_a_file_has_the_rest(project: P
     assert (project / "data" / "budget.db").exists()
 
 
+@pytest.mark.slow
 def test_the_nearest_source_wins(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def reserved(*arguments: str) -> float:
         found = plan(*arguments)["reserved_epsilon"]
@@ -159,6 +160,7 @@ def test_the_nearest_source_wins(project: Path, monkeypatch: pytest.MonkeyPatch)
     assert reserved(*asked) == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_of_epsilon_and_max_error_the_nearer_one_holds(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +311,7 @@ def test_the_file_and_the_profile_can_be_named_in_the_environment(
     assert shown("config")["epsilon"] == ("0.125", "other.toml [profile.careful]")
 
 
+@pytest.mark.slow
 def test_a_format_that_a_command_does_not_know_is_passed_over_unless_asked_for(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def check(path: str = "policies.yaml", database: str = "shop.duckdb") -> Result:
     return CliRunner().invoke(cli, ["check", "-d", database, "-p", path])
 
 
+@pytest.mark.slow
 def test_options_and_answers_make_the_same_draft_which_fits(shop: Path) -> None:
     given = run("shop.duckdb", "-o", "given.yaml", *OPTIONS)
     assert given.exit_code == 0, given.output
@@ -79,6 +80,7 @@ def test_options_and_answers_make_the_same_draft_which_fits(shop: Path) -> None:
     assert "Next: dpsql check --database shop.duckdb -p given.yaml" in given.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["y", "n"])
 def test_an_engine_of_which_nothing_is_known_is_surveyed_where_its_owner_agrees(
     shop: Path, monkeypatch: pytest.MonkeyPatch, answer: str
@@ -109,6 +111,7 @@ def test_a_survey_needs_no_policies_file(shop: Path, monkeypatch: pytest.MonkeyP
     assert told.exit_code != 0
 
 
+@pytest.mark.slow
 def test_answers_are_asked_again_until_they_fit(shop: Path) -> None:
     wrong = (
         *("shop",),
@@ -140,6 +143,7 @@ def test_answers_are_asked_again_until_they_fit(shop: Path) -> None:
     assert (shop / "policies.yaml").read_text() == (shop / "given.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_columns_that_look_like_identifiers_are_suggested_but_not_chosen(shop: Path) -> None:
     asked = run("shop.duckdb", "--ask", answers=ANSWERS)
     assert "Likely: o_id, o_c_id\n" in asked.output
@@ -191,6 +195,7 @@ def test_a_column_that_is_called_like_no_other_needs_no_table(shop: Path) -> Non
     assert "several tables have a column balance" in " ".join(refused.output.split())
 
 
+@pytest.mark.slow
 def test_domains_are_asked_for_and_types_say_theirs(shop: Path) -> None:
     with duckdb.connect("pets.duckdb") as writer:
         writer.execute(
@@ -221,6 +226,7 @@ def test_domains_are_asked_for_and_types_say_theirs(shop: Path) -> None:
     assert {*load_policy("policies.yaml").tables["pets"].columns} == {"tagged"}
 
 
+@pytest.mark.slow
 def test_the_delta_of_a_query_follows_from_the_account_unless_it_is_given(shop: Path) -> None:
     run("shop.duckdb", "--unit", "customer.c_id=customer", "--account", "ana=3,1e-4")
     policy = load_policy("policies.yaml")
@@ -230,6 +236,7 @@ def test_the_delta_of_a_query_follows_from_the_account_unless_it_is_given(shop: 
     assert load_policy("policies.yaml").defaults.delta == 1e-9
 
 
+@pytest.mark.slow
 def test_a_draft_without_tables_says_so(shop: Path) -> None:
     done = run("shop.duckdb", "--no-ask")
     assert done.exit_code == 0
@@ -237,6 +244,7 @@ def test_a_draft_without_tables_says_so(shop: Path) -> None:
     assert "No table" not in run("shop.duckdb", "--force", *OPTIONS).stderr
 
 
+@pytest.mark.slow
 def test_a_file_is_written_only_when_its_owner_agrees(shop: Path) -> None:
     for last in (("n",), ()):  # no, and the end of the input
         asked = run("shop.duckdb", "--ask", answers=(*ANSWERS[:-1], *last))
@@ -255,6 +263,7 @@ def test_without_questions_what_is_open_is_guessed_or_left_open_and_marked(shop:
     assert set(load_policy("policies.yaml").tables) == {"customer"}
 
 
+@pytest.mark.slow
 def test_no_row_is_read_unless_asked_for_and_then_it_is_marked(shop: Path) -> None:
     assert run("shop.duckdb", *OPTIONS).exit_code == 0
     plain = (shop / "policies.yaml").read_text()
@@ -271,6 +280,7 @@ def test_no_row_is_read_unless_asked_for_and_then_it_is_marked(shop: Path) -> No
     assert f"discount: {bounds}\n" in text
 
 
+@pytest.mark.slow
 def test_an_owner_at_a_terminal_confirms_looking(shop: Path) -> None:
     refused = run("shop.duckdb", "--ask", "--look", answers=("n",))
     assert refused.exit_code == 130
@@ -356,6 +366,7 @@ def test_the_database_can_be_a_setting_as_in_other_commands(
     assert run("shop.duckdb", "-d", "nowhere.duckdb", "--force").exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_drafted_policy_answers_queries(shop: Path) -> None:
     assert run("shop.duckdb", *OPTIONS).exit_code == 0
     sql = "SELECT COUNT(*) AS n, SUM(price) AS turnover FROM lineitem"
@@ -411,6 +422,7 @@ def test_tables_of_all_schemas_are_drafted_and_checked(shop: Path) -> None:
     assert (error["subject"], error["hint"]) == ("other", "Did you mean mart.other?")
 
 
+@pytest.mark.slow
 def test_links_to_what_is_no_key_are_found(shop: Path) -> None:
     assert run("shop.duckdb", *OPTIONS).exit_code == 0
     assert check().exit_code == 0
@@ -498,6 +510,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_keys_and_checks_of_a_database_are_drafted_and_marked(store: Path) -> None:
     options = ("--unit", "customer.c_key=customer", "--public", "nation")
     assert run("store.duckdb", "--no-ask", *options).exit_code == 0
@@ -526,6 +539,7 @@ def test_keys_and_checks_of_a_database_are_drafted_and_marked(store: Path) -> No
     )
 
 
+@pytest.mark.slow
 def test_without_keys_and_checks_none_of_it_is_drafted(store: Path) -> None:
     options = ("--unit", "customer.c_key=customer", "--public", "nation")
     assert run("bare.duckdb", "--no-ask", *options).exit_code == 0
@@ -538,6 +552,7 @@ def test_without_keys_and_checks_none_of_it_is_drafted(store: Path) -> None:
     assert "prove" not in check(database="bare.duckdb").output
 
 
+@pytest.mark.slow
 def test_answers_are_proposed_that_keys_and_checks_suggest(store: Path) -> None:
     asked = run("store.duckdb", "--ask", answers=STORE_ANSWERS)
     assert asked.exit_code == 0, asked.output
@@ -561,6 +576,7 @@ def test_answers_are_proposed_that_keys_and_checks_suggest(store: Path) -> None:
     assert check(database="store.duckdb").exit_code == 0
 
 
+@pytest.mark.slow
 def test_an_owner_is_warned_of_a_unit_that_does_not_tell_people_apart(store: Path) -> None:
     """In the draft, at the prompt and by check."""
     options = ("--unit", "customer.c_vip=customer", "--only", "customer")
@@ -573,6 +589,7 @@ def test_an_owner_is_warned_of_a_unit_that_does_not_tell_people_apart(store: Pat
     assert f"Look again: c_vip {doubt}." in asked.output
 
 
+@pytest.mark.slow
 def test_a_first_count_of_one_row_per_unit_buys_no_estimate(store: Path) -> None:
     asked = "SELECT c_segment, count(*) AS n FROM customer GROUP BY c_segment"
     options = ("--unit", "customer.c_key=customer", "--domain", "customer.c_segment=AUTO,HOME")
@@ -588,6 +605,7 @@ def test_a_first_count_of_one_row_per_unit_buys_no_estimate(store: Path) -> None
     assert margins[0] < margins[1]
 
 
+@pytest.mark.slow
 def test_rows_that_are_people_are_declared_by_an_option_or_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,6 +158,7 @@ def test_every_format_holds_the_same_values_and_intervals(
         assert [row[at + 2] for row in rows] == interval.high.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", FORMATS)
 def test_values_of_every_kind_can_be_written_and_columns_keep_their_own_names(
     format_: str, answers: dict[str, dpsql.Result]
@@ -203,6 +204,7 @@ def test_cost_and_mechanisms_are_in_the_schema_of_binary_files(
     assert about["cost"]["reserved"]["delta"] == upper_figure(cost.reserved.delta)
 
 
+@pytest.mark.slow
 def test_polars_and_duckdb_read_what_was_written(world: Path) -> None:
     import polars
 
@@ -386,6 +388,7 @@ def test_a_full_disk_is_told_in_words(tmp_path: Path, monkeypatch: pytest.Monkey
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_answer_that_could_not_be_written_can_be_had_again_for_nothing(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -434,6 +437,7 @@ def test_binary_formats_refuse_a_terminal_and_go_through_pipes(
     assert spent(world) == before
 
 
+@pytest.mark.slow
 def test_a_dry_run_is_an_explanation_and_costs_nothing(world: Path) -> None:
     dry = run(GROUPED, "--dry-run", "--epsilon", "2")
     explained = CliRunner().invoke(cli, ["explain", GROUPED, "--epsilon", "2"])
@@ -485,6 +489,7 @@ def test_no_terminal_no_progress(
 # -- figures ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_costs_are_told_as_asked_for_and_never_smaller_than_they_are(world: Path) -> None:
     done = run(GROUPED, "-f", "json", "--epsilon", "2")
     cost = json.loads(done.stdout)["cost"]

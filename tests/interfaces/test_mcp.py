@@ -55,6 +55,7 @@ def client(box: Toolbox, mode: str = "auto", **how: Any) -> Any:
     return Client(stdio_server_of(box, Workers()), mode=mode, **how)
 
 
+@pytest.mark.slow
 @MODES
 @pytest.mark.few(2)
 def test_every_tool_and_refusal_passes_the_client(dataset: Dataset, mode: str) -> None:
@@ -89,6 +90,7 @@ def test_every_tool_and_refusal_passes_the_client(dataset: Dataset, mode: str) -
     run(work)
 
 
+@pytest.mark.slow
 @MODES
 @pytest.mark.few(2)
 def test_a_person_is_asked_once_for_one_price(dataset: Dataset, mode: str) -> None:
@@ -121,6 +123,7 @@ def test_a_person_is_asked_once_for_one_price(dataset: Dataset, mode: str) -> No
     run(work)
 
 
+@pytest.mark.slow
 def test_a_cancelled_read_ends_and_no_other_does(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +173,7 @@ def test_a_cancelled_read_ends_and_no_other_does(
     run(work)
 
 
+@pytest.mark.slow
 def test_further_rows_are_a_resource_of_the_run(dataset: Dataset) -> None:
     async def work() -> None:
         sql = "SELECT day FROM days ORDER BY day"

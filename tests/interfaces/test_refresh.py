@@ -130,6 +130,7 @@ def test_refresh_takes_names_or_all(world: Path, arguments: tuple[str, ...]) -> 
     assert "name the views to be refreshed, or give --all" in done.stderr
 
 
+@pytest.mark.slow
 def test_views_of_a_quoted_name_are_refreshed(world: Path) -> None:
     create('"my ""songs"""')
     assert run("refresh", "--all").stdout.startswith('my "songs": 10 steps published')
@@ -186,6 +187,7 @@ def test_the_query_of_a_view_belongs_to_its_statement() -> None:
     assert found == [CREATE.format(name="v", steps=3, step="1 day"), "REFRESH MATERIALIZED VIEW v"]
 
 
+@pytest.mark.slow
 def test_the_shell_makes_refreshes_shows_and_drops_a_view(world: Path) -> None:
     create("songs")
     script = (
@@ -210,6 +212,7 @@ def connection(world: Path) -> Iterator[dpsql.Connection]:
         yield opened
 
 
+@pytest.mark.slow
 def test_a_cursor_runs_statements_about_views_and_describes_what_they_list(
     connection: dpsql.Connection,
 ) -> None:
@@ -237,6 +240,7 @@ def test_a_cursor_runs_statements_about_views_and_describes_what_they_list(
         cursor.execute("REFRESH MATERIALIZED VIEW songs")
 
 
+@pytest.mark.slow
 def test_sqlalchemy_lists_and_reflects_views(world: Path) -> None:
     create("songs")
     engine = sa.create_engine(

@@ -603,6 +603,7 @@ def test_a_price_says_what_would_be_left_and_how_many_more(
     assert present(told).endswith(f"ε {significant(after.left, 3)} is left.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("composition", "aggregate", "said"),
     [

@@ -103,6 +103,7 @@ def queries(clinic: Path) -> int:
 # -- statements -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_piped_statements_run_in_order_and_print_plain_tables(clinic: Path) -> None:
     output = ok(text=f"SHOW TABLES; -- all;\n{WARDS};\n\\d visits\nSET epsilon = 0.25")
     places = [output.index(part) for part in ("wards", "± ", "patient_id", "at most 3.0")]
@@ -123,6 +124,7 @@ def test_the_database_may_be_an_argument_an_option_or_a_variable(
     assert "name a database" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_statement_may_go_over_lines_and_hold_semicolons(clinic: Path) -> None:
     text = "\ufeffSELECT sex, ';' AS \"a;b\",\n COUNT(*) AS n /* ; */\nFROM visits\nGROUP BY sex;\n"
     output = ok("--format", "csv", text=text.encode())
@@ -159,6 +161,7 @@ def test_keep_going_runs_the_rest_and_still_exits_with_2(clinic: Path) -> None:
     assert "line 3" in done.stderr
 
 
+@pytest.mark.slow
 def test_commands_given_as_options_run_one_after_the_other(clinic: Path) -> None:
     assert ok("-c", "\\set format csv", "-c", f"{SEXES}; \n\\format json\n{SEXES}").startswith(
         "sex,n\n"
@@ -192,6 +195,7 @@ def test_text_that_is_not_utf8_is_refused(clinic: Path) -> None:
     assert "not UTF-8" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_unforeseen_failure_shows_no_text_of_its_own(
     clinic: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +220,7 @@ def test_a_failed_query_says_what_it_took(clinic: Path) -> None:
     assert queries(clinic) == 1
 
 
+@pytest.mark.slow
 def test_a_person_is_asked_about_what_costs_and_only_about_that(
     clinic: Path, database: Path
 ) -> None:
@@ -275,6 +280,7 @@ def test_every_format_is_written(clinic: Path) -> None:
     assert "account" in json.loads(ok("-f", "json", "-c", "\\budget"))
 
 
+@pytest.mark.slow
 def test_a_null_is_told_from_a_text_in_data_formats(clinic: Path) -> None:
     output = ok("-f", "jsonl", "-c", WARDS)
     assert {json.loads(line)["ward"] for line in output.splitlines()} == {"ears", "eyes", None}
@@ -294,6 +300,7 @@ def test_an_answer_is_given_again_for_nothing(clinic: Path) -> None:
 # -- commands ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_tables_and_columns_say_what_the_policy_says(clinic: Path) -> None:
     listed = ok("-c", "\\dt")
     assert listed == ok("-c", "\\d")
@@ -318,6 +325,7 @@ def test_explain_takes_a_query_or_the_one_before_it_or_the_last_one(clinic: Path
     assert "[unfinished_statement]" in shell("-c", f"{SEXES}\n\\dt").stderr
 
 
+@pytest.mark.slow
 def test_budget_and_history_tell_what_was_charged(clinic: Path) -> None:
     assert "Nothing was charged yet" in ok("-c", "\\history")
     output = ok(
@@ -330,6 +338,7 @@ def test_budget_and_history_tell_what_was_charged(clinic: Path) -> None:
     assert re.findall(charge, last, re.MULTILINE) == [SEXES]
 
 
+@pytest.mark.slow
 def test_history_says_what_came_back_and_what_is_held(
     clinic: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -373,6 +382,7 @@ def test_settings_are_set_shown_and_unset(clinic: Path) -> None:
     assert "[bad_setting]" in shell("-c", "\\format xml").stderr
 
 
+@pytest.mark.slow
 def test_a_plot_shows_bars_intervals_and_the_threshold(clinic: Path) -> None:
     output = ok("-c", f"{WARDS};\n\\plot\n\\plot patients")
     plots = output[output.index("patients  ├") :]
@@ -395,6 +405,7 @@ def test_answers_of_a_shell_go_over_nothing_that_it_reads(clinic: Path, database
     assert "[file_not_writable]" in shell("-c", "\\o ~nobody-of-this-name/x/y").stderr
 
 
+@pytest.mark.slow
 def test_answers_go_to_a_file_and_back(clinic: Path) -> None:
     text = f"\\format csv\n\\o out.csv\n{SEXES};\nSHOW TABLES;\n\\o\n\\format table\n{SEXES};\n"
     output = ok(text=text)
@@ -428,6 +439,7 @@ def test_quitting_ends_a_script_at_once(clinic: Path) -> None:
     assert ok(text="\\i quit.sql\nSELECT nope FROM visits;") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["quit", "exit", "EXIT;", "  quit  "])
 def test_words_of_other_shells_hold_in_scripts(clinic: Path, word: str) -> None:
     assert "wards" in ok(text=f".tables\n{word}\nSELECT nope FROM visits;")
@@ -435,6 +447,7 @@ def test_words_of_other_shells_hold_in_scripts(clinic: Path, word: str) -> None:
     assert "still" in ok(text=f"SELECT '\n{word}\n' AS x\n/*\n{word}\n*/, 'still' AS y")
 
 
+@pytest.mark.slow
 def test_a_statement_is_run_by_g_and_again_for_nothing(clinic: Path) -> None:
     asked = "SELECT COUNT(*) AS n\nFROM visits WHERE cost > 17"
     before = queries(clinic)
@@ -444,6 +457,7 @@ def test_a_statement_is_run_by_g_and_again_for_nothing(clinic: Path) -> None:
     assert "[nothing_to_run]" in shell("-c", "\\g").stderr
 
 
+@pytest.mark.slow
 def test_functions_and_schemas_are_listed(clinic: Path) -> None:
     page = ok("-c", "\\df")
     for name in (*AGGREGATES, *FUNCTIONS_OF_ROWS):
@@ -471,6 +485,7 @@ def test_what_other_shells_have_is_refused_in_words_of_its_own(
     assert "Did you mean" not in found.stderr
 
 
+@pytest.mark.slow
 def test_help_lists_every_command_and_explains_each(clinic: Path) -> None:
     from dpsql.interfaces.shell.script import ALL
 
@@ -578,6 +593,7 @@ def test_a_reader_that_stops_reading_is_no_failure_of_the_shell(clinic: Path) ->
 # -- what is kept -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_saved_query_is_plain_sql_for_its_owner_and_runs_by_its_name(clinic: Path) -> None:
     ok(text=f"{SEXES};\n\\save sexes\n\\save wards-1 {WARDS};\nSELECT 1\n\\save one")
     folder = clinic / "config" / "dpsql" / "queries"
@@ -596,6 +612,7 @@ def test_a_saved_query_is_plain_sql_for_its_owner_and_runs_by_its_name(clinic: P
     assert (failed.exit_code, "unknown_query" in failed.stderr) == (2, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["../x", "a/b", ".hidden", "", "a b; x", "x" * 65, "ü", "-rf", "a\x00"]
 )
@@ -611,6 +628,7 @@ def test_a_name_is_no_path(clinic: Path, name: str) -> None:
         assert "unknown_query" in shell(text=f"\\run {name}\n").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", sorted(ENDINGS))
 def test_the_last_answer_is_written_as_the_name_of_its_file_ends(clinic: Path, ending: str) -> None:
     ok(text=f"{SEXES};\n\\copy out{ending}\n\\w asked.sql")

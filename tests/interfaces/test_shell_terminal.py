@@ -95,6 +95,7 @@ def left(terminal: Terminal) -> float:
 # -- asking -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_query_prints_its_table_and_the_prompt_shows_what_is_left(
     terminal: Terminal,
 ) -> None:
@@ -362,6 +363,7 @@ def test_ctrl_r_shows_the_match_and_enter_takes_it(terminal: Terminal) -> None:
     assert re.search(r"^account ", terminal.see(lambda: terminal.waits), re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("begun", ["", "SELECT sex,"], ids=["empty prompt", "begun statement"])
 @pytest.mark.parametrize("leave", ["\x03", "\x07"], ids=["Ctrl-C", "Ctrl-G"])

@@ -131,6 +131,7 @@ def search(examples: settings) -> None:
     within()
 
 
+@pytest.mark.slow
 def test_one_unit_moves_the_weights_by_one_whole_weight_at_most() -> None:
     search(examples_of(5))
 

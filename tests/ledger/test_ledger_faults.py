@@ -306,6 +306,7 @@ def test_a_file_that_may_not_grow_refuses_charges_and_loses_none(
     check_after_starving(path, lines, {"ledger_io_error", "ledger_disk_full"})
 
 
+@pytest.mark.slow
 def test_a_disk_that_cannot_sync_refuses_charges_and_loses_none(
     workers: Workers, path: Path
 ) -> None:

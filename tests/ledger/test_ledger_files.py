@@ -366,6 +366,7 @@ def test_the_file_itself_refuses_to_forget(file_ledger: Ledger, path: Path, stat
     assert file_ledger.verify().sound
 
 
+@pytest.mark.slow
 def test_a_reservation_takes_the_same_work_after_many(file_ledger: Ledger) -> None:
     def steps(work: Callable[[], object]) -> int:
         """Steps of SQLite's machine, which do not depend on the clock."""

@@ -138,6 +138,7 @@ def test_an_interrupt_while_a_connection_is_made_again_is_survived(path: Path) -
         assert ledger.verify().sound
 
 
+@pytest.mark.slow
 def test_interrupts_on_a_server_leave_nothing_held(postgres_server: Any) -> None:
     url = postgres_server.without_ledger()
     with Ledger.open(url, busy_timeout=PATIENCE) as ledger:

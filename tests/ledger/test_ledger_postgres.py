@@ -273,6 +273,7 @@ def test_clients_that_find_no_ledger_create_one(url: str) -> None:
         assert ledger.verify().sound
 
 
+@pytest.mark.slow
 def test_a_connection_is_let_go_before_a_fork(url: str) -> None:
     finish(
         start(

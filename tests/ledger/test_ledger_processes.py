@@ -135,6 +135,7 @@ def test_a_fork_that_python_did_not_announce_is_refused(
     assert ledger.spent("sales") == RHO.spent(1, 1, 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 def test_a_ledger_is_found_sound_while_others_write_to_it(place: str | Path) -> None:
     """Verification sees one state throughout, whatever is charged meanwhile."""

@@ -490,6 +490,7 @@ class Model:
         assert self.ledger.verify().sound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_streams_are_what_a_small_model_says(path: Path, seed: int) -> None:
     """Random calls, of which about half must be refused: each as the model says."""
@@ -662,6 +663,7 @@ def test_a_ledger_with_an_edited_suspension_takes_no_step(path: Path) -> None:
         ledger.begin_step(A, "s1", 1)
 
 
+@pytest.mark.slow
 def test_a_stream_of_many_steps_is_as_quick_as_one_of_few(path: Path) -> None:
     """What a step reads does not grow with the steps before it: each question uses an index."""
     with Ledger.open(path) as ledger:

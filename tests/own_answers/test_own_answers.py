@@ -109,6 +109,7 @@ def compare(
     return verdict.rules
 
 
+@pytest.mark.slow
 @pytest.mark.few(16)
 @pytest.mark.parametrize("sql", ALL[QUICK])
 def test_answers_about_the_hospital_are_the_engines_own(

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 MECHANISMS = Path(__file__).parents[2] / "dpsql" / "privacy"
 PROTOCOLS = {"select": "selection.py", "add": "additive.py"}
 """Methods that every mechanism has, and the module of the protocol that documents them."""
@@ -43,6 +45,7 @@ def without_shape(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_array_of_a_mechanism_has_its_shape_in_words() -> None:
     assert (MECHANISMS / "mechanisms").is_dir()
     assert without_shape(MECHANISMS) == []

@@ -259,6 +259,7 @@ def test_hundreds_of_odd_statements_are_answered_if_they_are_accepted(
     assert answered > 60
 
 
+@pytest.mark.slow
 def test_the_harness_notices_what_fails_after_payment(
     paid: Paid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,6 +307,7 @@ NEVER = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("never", NEVER)
 def test_what_can_never_be_computed_is_refused_before_it_is_paid_for(
     paid: Paid, never: str
@@ -327,6 +329,7 @@ def test_a_text_is_no_condition(paid: Paid, condition: str) -> None:
     assert paid.connection.budget() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fine", ["c LIKE 'a!%' ESCAPE '!'", "{'a': n}.a", "[n, 1][1]", "n::DOUBLE::INT", "c = 'a'"]
 )

@@ -64,6 +64,7 @@ def count(connection: dpsql.Connection, condition: str) -> int:
     return int(row[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("condition", "rows"),
     [
@@ -91,6 +92,7 @@ def test_conditions_on_the_clock_are_those_on_its_constants(
     assert count(connection, condition) == rows
 
 
+@pytest.mark.slow
 def test_all_of_a_statement_is_of_one_moment(connection: dpsql.Connection) -> None:
     result = connection.sql(
         "WITH n AS (SELECT now() AS at, COUNT(*) AS c FROM orders WHERE ts < now()) "
@@ -99,6 +101,7 @@ def test_all_of_a_statement_is_of_one_moment(connection: dpsql.Connection) -> No
     assert result.fetchall() == [(True, True, NOON.replace(tzinfo=None))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("items", "names"),
     [
@@ -131,6 +134,7 @@ OF_A_MOMENT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", OF_A_DAY)
 def test_what_asks_for_the_day_alone_is_the_same_question_all_day(
     connection: dpsql.Connection, clock: Clock, condition: str
@@ -144,6 +148,7 @@ def test_what_asks_for_the_day_alone_is_the_same_question_all_day(
     assert not connection.sql(question).cost.stored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", OF_A_MOMENT)
 def test_what_asks_for_more_is_of_its_moment(
     connection: dpsql.Connection, clock: Clock, condition: str
@@ -157,6 +162,7 @@ def test_what_asks_for_more_is_of_its_moment(
     assert "CURRENT_DATE is the same all day" in told
 
 
+@pytest.mark.slow
 def test_a_remembered_statement_does_not_remember_the_day(
     connection: dpsql.Connection, clock: Clock
 ) -> None:
@@ -179,6 +185,7 @@ def test_the_answer_tells_the_day(connection: dpsql.Connection) -> None:
     assert without.cost.stored, "the same question"
 
 
+@pytest.mark.slow
 def test_keys_are_known_by_conditions_on_the_clock(connection: dpsql.Connection) -> None:
     question = "SELECT day, COUNT(*) FROM orders WHERE day > CURRENT_DATE - INTERVAL 3 DAY AND "
     result = connection.sql(f"{question} day <= CURRENT_DATE GROUP BY day ORDER BY day")
@@ -186,6 +193,7 @@ def test_keys_are_known_by_conditions_on_the_clock(connection: dpsql.Connection)
     assert "3 values, from the conditions on it" in str(result.plan)
 
 
+@pytest.mark.slow
 def test_prepared_statements_and_cursors_ask_at_their_own_time(
     connection: dpsql.Connection, clock: Clock
 ) -> None:
@@ -227,6 +235,7 @@ def test_other_forms_are_refused(connection: dpsql.Connection, condition: str) -
         count(connection, condition)
 
 
+@pytest.mark.slow
 def test_a_subquery_keeps_the_names_of_the_words(connection: dpsql.Connection) -> None:
     columns = connection.sql("SELECT (SELECT year(now())), COUNT(*) FROM orders").columns
     assert list(columns) == ["(SELECT year(now()))", "count_star()"]

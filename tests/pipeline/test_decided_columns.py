@@ -15,6 +15,7 @@ BY_BOTH = (
 )
 
 
+@pytest.mark.slow
 def test_decided_columns_are_the_same_question_as_keys(tmp_path: Path) -> None:
     with connect(tmp_path, defaults=NO_NUMBER) as connection:
         assert connection.explain(BY_NUMBER).reserved == connection.explain(BY_BOTH).reserved
@@ -22,6 +23,7 @@ def test_decided_columns_are_the_same_question_as_keys(tmp_path: Path) -> None:
         assert connection.sql(BY_NUMBER).cost.stored
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(
     "sql",
@@ -41,6 +43,7 @@ def test_each_group_has_the_value_of_its_key(tmp_path: Path, sql: str) -> None:
         assert 1000 < sum(count for _, count in found) <= 1200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ["(3, 'shop 3', 30)", "(3, 'other', 1)"])
 def test_a_key_that_two_public_rows_have_decides_nothing(tmp_path: Path, row: str) -> None:
     filled = (*FILL, f"INSERT INTO shops VALUES {row}")
@@ -51,6 +54,7 @@ def test_a_key_that_two_public_rows_have_decides_nothing(tmp_path: Path, row: st
         connection.explain(BY_BOTH)
 
 
+@pytest.mark.slow
 def test_of_no_rows_the_same_is_decided(tmp_path: Path) -> None:
     with connect(tmp_path) as connection:
         empty = BY_NUMBER.replace("GROUP BY", "WHERE false GROUP BY")
@@ -66,6 +70,7 @@ def test_what_only_equals_a_key_by_a_join_decides_nothing(tmp_path: Path) -> Non
         assert refused.value.code == "column_not_grouped"
 
 
+@pytest.mark.slow
 def test_a_key_with_null_decides_nothing(tmp_path: Path) -> None:
     filled = (*FILL, "INSERT INTO shops VALUES (NULL, 'no shop', 1)")
     with connect(tmp_path, *filled, defaults=NO_NUMBER) as connection:

@@ -54,6 +54,7 @@ def _asked(key: str, rows: str, value: str) -> str:
     return f"SELECT {key}, COUNT({value}) AS n FROM {rows} GROUP BY {key}"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(("key", "rows", "value"), GIVEN)
 def test_the_groups_are_those_of_plain_sql(
@@ -81,6 +82,7 @@ def test_no_unit_changes_the_groups(
     assert others == [first] * len(others)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(("key", "rows", "value"), GIVEN)
 def test_a_unit_moves_no_more_than_is_paid_for(
@@ -101,6 +103,7 @@ def _shape(world: dpsql.Connection, asked: str) -> tuple[object, ...]:
     return groups, block.keys, block.bounding, block.columns, block.reserved
 
 
+@pytest.mark.slow
 def test_groups_that_are_read_off_private_rows_are_noticed(
     worlds: list[dpsql.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +242,7 @@ def test_keys_that_others_decide_are_released_columns_like_any(
     assert connection.sql(asked).fetchall() == plain.execute(asked).fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_values_of_an_inner_join_are_known_keys(
     connection: dpsql.Connection, plain: duckdb.DuckDBPyConnection

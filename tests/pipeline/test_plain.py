@@ -135,6 +135,7 @@ QUESTION = "SELECT count(*) FROM visits WHERE s = ?"
 VALUES = [*(value for value, _ in HELD), *ODD]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(VALUES)))
 def test_no_way_in_lets_an_object_answer_for_itself(
     connection: dpsql.Connection, number: int

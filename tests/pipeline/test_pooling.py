@@ -65,6 +65,7 @@ def test_a_question_asked_for_more_is_answered_from_all_it_has_bought(
     assert connection.budget() == spent
 
 
+@pytest.mark.slow
 def test_intervals_are_narrower(connection: dpsql.Connection) -> None:
     widths = []
     for epsilon in (0.5, 0.6, 0.7, 2.0):
@@ -82,6 +83,7 @@ def test_intervals_are_narrower(connection: dpsql.Connection) -> None:
     assert max(scales) < widths[-1] / 2 / 1.9
 
 
+@pytest.mark.slow
 def test_the_series_begins_where_a_question_was_asked_fresh(connection: dpsql.Connection) -> None:
     def combined(epsilon: float, **options: Any) -> int:
         return connection.sql(WARDS, epsilon=epsilon, **options).pooled
@@ -101,6 +103,7 @@ def test_the_series_begins_where_a_question_was_asked_fresh(connection: dpsql.Co
     assert combined(1.5) == 8
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_each_release_for_itself(
     connection: dpsql.Connection, tmp_path: Path
 ) -> None:
@@ -124,6 +127,7 @@ def test_what_is_kept_is_each_release_for_itself(
         assert ledger.stored_alike(account, "f" * STATISTIC_DIGITS, 10) == ()
 
 
+@pytest.mark.slow
 def test_of_large_answers_only_the_latest_are_put_together(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +143,7 @@ def test_of_large_answers_only_the_latest_are_put_together(
     assert connection.sql(WARDS, epsilon=9.0).pooled == 3
 
 
+@pytest.mark.slow
 def test_other_bounding_is_another_statistic(connection: dpsql.Connection) -> None:
     asked = "SELECT k, count(*) AS n FROM visits GROUP BY k"
     assert connection.sql(asked, epsilon=2.0, max_groups_contributed=3).pooled == 1
@@ -162,6 +167,7 @@ def test_a_statistic_is_the_first_half_of_a_fingerprint(connection: dpsql.Connec
     assert len(one) == 96
 
 
+@pytest.mark.slow
 def test_an_account_combines_its_own_releases_alone(tmp_path: Path) -> None:
     connect(tmp_path).close()
     ana, ben = (AccountPolicy(name, 50, 1e-3) for name in ("ana", "ben"))
@@ -221,6 +227,7 @@ def wards(tmp_path: Path, sizes: Sequence[int], **defaults: Any) -> dpsql.Connec
     return dpsql.connect(tmp_path / "wards.duckdb", rules, tmp_path / "wards.db", "ana")
 
 
+@pytest.mark.slow
 def test_keys_of_any_release_are_shown_each_from_those_that_have_it(tmp_path: Path) -> None:
     # The threshold at ε 0.2 is some 106 at a deviation of 21, at ε 8 some 6 at one of 1:
     # a group of 14 is left out of the first and named by the second but for 1 in 10⁵.

@@ -49,6 +49,7 @@ def _asked(key: str, condition: str) -> str:
     return f"SELECT {key}, COUNT(*) AS n FROM menu WHERE {condition} GROUP BY {key}"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(("key", "condition", "groups"), [*KNOWN, *SEVERAL])
 def test_all_rows_are_in_a_group_that_was_known(
@@ -104,12 +105,14 @@ def _keys(world: dpsql.Connection, question: str) -> tuple[object, ...]:
     return keys, block.keys, block.bounding, block.columns, block.reserved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "condition"), ASKED)
 def test_no_unit_changes_the_keys(worlds: list[dpsql.Connection], key: str, condition: str) -> None:
     first, *others = (_keys(world, _asked(key, condition)) for world in worlds)
     assert others == [first] * len(others)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(("key", "condition"), ASKED)
 def test_a_unit_of_one_row_moves_one_group_by_one(
@@ -122,6 +125,7 @@ def test_a_unit_of_one_row_moves_one_group_by_one(
     assert sum(map(abs, moved.values())) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "condition"), [("month(d)", "TRUE"), ("x % 7", "TRUE")])
 def test_keys_that_are_read_off_the_rows_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, condition: str
@@ -188,6 +192,7 @@ def test_keys_by_a_condition_need_no_threshold(connection: dpsql.Connection) -> 
     assert [name for name, _ in answered] == ["a", "rare"]
 
 
+@pytest.mark.slow
 def test_too_many_groups_are_found_by_discovery(connection: dpsql.Connection) -> None:
     """A hundred where no number of groups is given, ten times as many where one is."""
     asked = "SELECT x, COUNT(*) FROM menu WHERE x BETWEEN 1 AND {} GROUP BY x"
@@ -294,6 +299,7 @@ def test_constants_that_a_type_cannot_hold_make_no_group(connection: dpsql.Conne
     assert [row[0] for row in connection.sql(sql).fetchall()] == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("key", ["month(d)", "d > DATE '2024-01-01'", "dayname(d)"])
 def test_infinite_moments_are_in_a_group(tmp_path: Path, key: str) -> None:
@@ -424,6 +430,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dpsql.Conne
         each.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "rows", "values"), OVER_PUBLIC)
 def test_values_of_a_public_table_are_known(
     sites: list[dpsql.Connection], key: str, rows: str, values: set[object]
@@ -466,6 +473,7 @@ def test_values_of_private_rows_are_not(sites: list[dpsql.Connection], key: str,
     assert block.keys == ()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(
     ("keys", "condition", "groups"),
@@ -488,6 +496,7 @@ def test_a_column_that_decides_others_is_the_key(
 SNOWFLAKE = "p.site = s.site JOIN ref.kind k ON k.kind = s.kind"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_rows_of_several_public_tables_are_joined(tmp_path: Path) -> None:
     """Conditions on each of them say which keys there are, and no private row does."""
@@ -539,6 +548,7 @@ def test_public_rows_that_take_too_long_are_found_by_discovery(
         assert world.explain(fast).blocks[0].keys != ()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_columns_of_one_public_table_are_no_product(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as owner:
@@ -605,6 +615,7 @@ def test_a_release_by_discovery_is_no_release_of_known_keys(
     assert connection.sql(sql, mechanism="cascade").mechanisms == ("cascade",)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_moments_of_a_public_table_that_python_lacks_are_found_by_discovery(
     tmp_path: Path,
@@ -639,6 +650,7 @@ def test_lists_of_public_values_do_not_pile_up(
     assert len(tables._rows) == 3
 
 
+@pytest.mark.slow
 def test_another_row_of_a_public_table_makes_another_question(tmp_path: Path) -> None:
     policy, path = dpsql.parse_policy(PUBLIC), tmp_path / "shop.duckdb"
     with duckdb.connect(str(path)) as owner:
@@ -734,6 +746,7 @@ def test_known_keys_are_worth_what_the_page_says(
     assert by_discovery == pytest.approx(found, abs=1)
 
 
+@pytest.mark.slow
 def test_excluded_years_do_not_come_out(tmp_path: Path) -> None:
     """Two years of fifteen that are declared: two rows, and the noise of two."""
     years = ", ".join(str(year) for year in range(1970, 1985))

@@ -68,6 +68,7 @@ def test_one_private_block_is_enough_to_be_charged(connection: dpsql.Connection)
     assert connection.budget().rho_spent > before
 
 
+@pytest.mark.slow
 def test_a_spent_account_and_a_connection_without_a_ledger_may_ask(tmp_path: Path) -> None:
     poor = policy(None, ana=AccountPolicy(ANALYST, 1e-3, 1e-9))
     with world_file(tmp_path / "world.duckdb", *FILL) as path:
@@ -210,6 +211,7 @@ def test_statements_without_tables_leave_nothing_for_the_next_one(
             connection.sql(f"SELECT * FROM {name}")
 
 
+@pytest.mark.slow
 def test_a_ping_is_a_ping_for_sqlalchemy(tmp_path: Path) -> None:
     sa = pytest.importorskip("sqlalchemy")
     with world_file(tmp_path / "world.duckdb", *FILL) as path:

@@ -204,6 +204,7 @@ def test_nothing_released_is_an_answer_too() -> None:
     assert math.isfinite(released.loss.rho)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "sql",

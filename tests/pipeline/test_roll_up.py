@@ -156,6 +156,7 @@ def test_a_coarser_answer_is_the_sum_of_the_finer_released_values(
     assert added.groups * len(shown) == len(fine)
 
 
+@pytest.mark.slow
 def test_the_sum_is_of_the_latest_release_where_several_are_as_near(
     connection: dpsql.Connection,
 ) -> None:
@@ -183,6 +184,7 @@ def test_what_is_before_a_fresh_release_is_left_alone(connection: dpsql.Connecti
     assert all_of_them.fetchall() == [(totals[0],)]
 
 
+@pytest.mark.slow
 def test_averages_follow_from_the_noisy_sums_and_counts(connection: dpsql.Connection) -> None:
     asked = "SELECT month, region, avg(y) AS a, var_pop(y) AS v FROM t GROUP BY month, region"
     connection.sql(asked, epsilon=900.0)
@@ -236,6 +238,7 @@ def test_what_follows_and_what_does_not(
     assert follows(connection, sql, max_groups_contributed=3) == expected
 
 
+@pytest.mark.slow
 def test_numbers_of_units_add_up_only_where_a_unit_is_in_one_group(
     connection: dpsql.Connection,
 ) -> None:
@@ -274,6 +277,7 @@ def test_a_twin_that_adds_up_numbers_of_units_is_caught(
         assert not follows(twin, f"SELECT {units} FROM t")
 
 
+@pytest.mark.slow
 def test_groups_that_are_not_all_released_are_not_added_up(connection: dpsql.Connection) -> None:
     found = FINE.replace("region, month", "region, x")
     connection.sql(found.replace("sum(x)", "sum(y)"), max_groups_contributed=3)
@@ -312,6 +316,7 @@ def test_the_answer_says_what_it_is_of(connection: dpsql.Connection) -> None:
     assert {round(margin / scale) for _, _, scale in rows} == {2}
 
 
+@pytest.mark.slow
 def test_it_is_asked_for_by_option_by_connection_and_by_statement(opened: Open) -> None:
     option = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (answer_from = released)"
     with opened() as connection:
@@ -368,6 +373,7 @@ def test_who_has_spent_all_is_told_what_still_follows(opened: Open) -> None:
 # -- what is never used -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_release_of_another_account_is_never_used(opened: Open) -> None:
     with opened() as mine, opened(who="ben") as theirs:
         mine.sql(FINE)
@@ -392,6 +398,7 @@ OTHER_POLICIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", OTHER_POLICIES)
 def test_a_release_under_another_policy_is_never_used(change: str, opened: Open) -> None:
     asked = "SELECT region, sum(x) AS s FROM t GROUP BY region"
@@ -485,6 +492,7 @@ def test_a_twin_with_the_noise_of_one_group_is_caught(
 # -- PostgreSQL -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_releases_are_put_together_and_added_up_from_a_ledger_in_postgresql(
     table: Path, postgres_server: Server
 ) -> None:

@@ -56,6 +56,7 @@ def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [10_000, 0], ids=["few", "many"])
 @pytest.mark.parametrize("asked", QUESTIONS)
 def test_the_same_question_gets_the_same_answer_at_no_cost(
@@ -81,6 +82,7 @@ def test_the_same_question_gets_the_same_answer_at_no_cost(
     assert connection.budget() == spent
 
 
+@pytest.mark.slow
 def test_explain_says_what_would_cost_nothing(connection: dpsql.Connection) -> None:
     assert connection.explain(ASKED).answered is None
     assert "Costs" not in str(connection.explain(ASKED))
@@ -92,6 +94,7 @@ def test_explain_says_what_would_cost_nothing(connection: dpsql.Connection) -> N
     assert connection.explain(ASKED, epsilon=0.1).answered is None
 
 
+@pytest.mark.slow
 def test_another_outer_query_reads_the_same_release(connection: dpsql.Connection) -> None:
     counts: dict[int, int] = dict(connection.sql(ASKED).fetchall())
     spent = connection.budget()
@@ -101,6 +104,7 @@ def test_another_outer_query_reads_the_same_release(connection: dpsql.Connection
     assert connection.budget() == spent
 
 
+@pytest.mark.slow
 def test_a_fresh_answer_has_new_noise_and_is_paid_for(connection: dpsql.Connection) -> None:
     wide = "SELECT sum(n) FROM visits"
     first = connection.sql(wide, epsilon=0.01)
@@ -129,6 +133,7 @@ def test_fresh_is_true_or_false(value: str, connection: dpsql.Connection) -> Non
     assert connection.budget().queries == 0
 
 
+@pytest.mark.slow
 def test_another_connection_to_the_ledger_finds_the_answer(tmp_path: Path) -> None:
     with connect(tmp_path) as first:
         rows = first.sql(ASKED).fetchall()
@@ -153,6 +158,7 @@ def test_a_ledger_on_a_server_gives_answers_again_to_every_machine(
     assert again.fetchall() == first.fetchall()
 
 
+@pytest.mark.slow
 def test_an_account_is_not_told_what_another_one_paid_for(tmp_path: Path) -> None:
     both = replace(policy(), accounts={name: AccountPolicy(name, 5, 1e-3) for name in ("a", "b")})
     connect(tmp_path).close()
@@ -161,6 +167,7 @@ def test_an_account_is_not_told_what_another_one_paid_for(tmp_path: Path) -> Non
             assert not opened.sql(ASKED).cost.stored
 
 
+@pytest.mark.slow
 def test_the_sessions_of_an_analyst_share_their_answers_and_pay_together(tmp_path: Path) -> None:
     rules = replace(policy(), total=AccountPolicy("total", 50.0, 1e-2))
     connect(tmp_path).close()
@@ -188,6 +195,7 @@ def test_a_session_has_a_plain_name(name: object, tmp_path: Path) -> None:
         reopened(tmp_path, session=name)
 
 
+@pytest.mark.slow
 def test_an_owner_may_limit_a_session(tmp_path: Path) -> None:
     connect(tmp_path).close()
     account = f"{policy().dataset}/{ANALYST}/trial"
@@ -201,6 +209,7 @@ def test_an_owner_may_limit_a_session(tmp_path: Path) -> None:
         opened.sql(ASKED)
 
 
+@pytest.mark.slow
 def test_other_bounds_in_the_policy_make_it_another_question(tmp_path: Path) -> None:
     rules = policy()
     connect(tmp_path).close()
@@ -299,6 +308,7 @@ def test_an_answer_of_any_size_is_kept_and_given_again(
         assert sorted(mine[name].low) == sorted(theirs[name].low)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 def test_large_answers_are_put_together_and_added_up_like_others(
     connection: dpsql.Connection,
@@ -311,6 +321,7 @@ def test_large_answers_are_put_together_and_added_up_like_others(
     assert total.cost.settled_epsilon == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 def test_a_tail_that_fails_says_whether_its_release_is_kept(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
@@ -376,6 +387,7 @@ def test_a_release_of_another_format_is_asked_for_anew(
     assert connection.sql(ASKED).cost.stored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("type_", "literal"),
     [
@@ -511,6 +523,7 @@ def test_a_release_of_another_shape_is_a_corrupt_ledger(
     assert outcomes <= {"answers", "another", "ledger_corrupt", "tail_failed"}
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("asked", [QUESTIONS[2], QUESTIONS[4], DAYS])
 def test_a_release_with_other_bytes_is_one_or_a_corrupt_ledger(

@@ -213,6 +213,7 @@ VALUES_DECIDE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", VALUES_DECIDE)
 def test_what_depends_on_values_is_not_refused_for_the_values_it_was_tried_with(
     sql: str, connection: dpsql.Connection
@@ -460,6 +461,7 @@ def test_a_text_that_doubles_over_private_rows_is_refused_at_no_cost(
     assert connection.budget() == before
 
 
+@pytest.mark.slow
 def test_texts_side_by_side_do_not_make_each_other_longer(connection: dpsql.Connection) -> None:
     side = f"SELECT c || ': ' || n || ' of ' || n AS label FROM {TEXTS}"
     ctes = ", ".join(f"t{i} AS ({side})" for i in range(9))
@@ -500,6 +502,7 @@ def test_a_process_is_measured_by_its_own_memory_not_its_parents(tmp_path: Path)
     assert len(ballast) == 500 << 20
 
 
+@pytest.mark.slow
 def test_a_process_imports_what_this_one_does_whatever_the_environment_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -522,6 +525,7 @@ def test_a_process_ends_when_its_time_is_over(tmp_path: Path) -> None:
     assert time.monotonic() - began < 10.0
 
 
+@pytest.mark.slow
 def test_a_process_has_no_files_but_its_own(tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("a\n1\n")
     for statement in (
@@ -593,6 +597,7 @@ def test_more_values_than_python_can_hold_are_refused_and_left_to_arrow(
     assert answer.arrow().num_rows == 70
 
 
+@pytest.mark.slow
 def test_ordinary_queries_start_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a process was started")

@@ -49,6 +49,7 @@ def part(text: str, stage: str) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 def test_each_stage_is_shown_under_its_name(traced: Traced) -> None:
     text = traced(QUESTION)
     assert stages(text) == ["tree", "block 1", "plan 1", "sql 1", "tail"]
@@ -62,6 +63,7 @@ def test_each_stage_is_shown_under_its_name(traced: Traced) -> None:
     assert len(set(re.findall(r"^dpsql trace (\d+):", text, re.MULTILINE))) == 1
 
 
+@pytest.mark.slow
 def test_a_statement_of_an_ordinary_policy_is_traced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +82,7 @@ def test_a_statement_of_an_ordinary_policy_is_traced(
     assert "count_units" in found
 
 
+@pytest.mark.slow
 def test_every_private_block_and_no_other_has_its_stages(traced: Traced) -> None:
     both = traced("SELECT (SELECT count(*) FROM visits) - (SELECT count(*) FROM mails) AS gap")
     assert stages(both)[1:] == ["block 1", "block 2", "plan 1", "plan 2", "sql 1", "sql 2", "tail"]
@@ -136,6 +139,7 @@ HIDDEN: list[tuple[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.few(6)
 @pytest.mark.parametrize(("sql", "values"), HIDDEN)
 def test_no_value_of_a_parameter_is_shown(sql: str, values: Any, traced: Traced) -> None:
@@ -147,6 +151,7 @@ def test_no_value_of_a_parameter_is_shown(sql: str, values: Any, traced: Traced)
     assert str(NUMBER) not in text
 
 
+@pytest.mark.slow
 def test_a_trace_that_hid_nothing_would_be_noticed(
     traced: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +180,7 @@ def test_known_names_stay_where_values_are_hidden(traced: Traced) -> None:
     assert '"__dpsql_k0"' in part(text, "sql 1")
 
 
+@pytest.mark.slow
 def test_no_row_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setenv("DPSQL_TRACE", "1")
     fill = (
@@ -197,6 +203,7 @@ def test_control_characters_do_not_reach_the_terminal(traced: Traced) -> None:
     assert "\x1b" not in traced("SELECT count(*) FROM visits WHERE s = 'a\x1b[2Jb'")
 
 
+@pytest.mark.slow
 def test_a_file_is_appended_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

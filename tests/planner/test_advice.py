@@ -21,6 +21,7 @@ def con(tmp_path: Path) -> dpsql.Connection:
     return connect(tmp_path)
 
 
+@pytest.mark.slow
 def test_an_empty_answer_says_what_groups_would_have_to_be_with_other_bounds(
     con: dpsql.Connection,
 ) -> None:
@@ -39,6 +40,7 @@ def test_an_empty_answer_says_what_groups_would_have_to_be_with_other_bounds(
     assert all(one - 1 <= float(at or 0) <= one for one, at in told)
 
 
+@pytest.mark.slow
 def test_an_empty_top_k_says_which_bounds_would_lower_its_threshold(
     con: dpsql.Connection,
 ) -> None:
@@ -104,6 +106,7 @@ def test_an_answer_that_says_something_is_given_no_advice(con: dpsql.Connection,
     assert answer.advice == ""
 
 
+@pytest.mark.slow
 def test_advice_is_a_part_of_what_an_answer_says_and_goes_with_it(con: dpsql.Connection) -> None:
     answer = con.sql(EMPTY, **NUMBER)
     assert answer.advice
@@ -111,12 +114,14 @@ def test_advice_is_a_part_of_what_an_answer_says_and_goes_with_it(con: dpsql.Con
     assert pickle.loads(pickle.dumps(answer)).advice == answer.advice
 
 
+@pytest.mark.slow
 def test_no_more_epsilon_is_advised_than_there_may_be(con: dpsql.Connection) -> None:
     sql = "SELECT count(*) FROM visits WHERE k < 0"
     answer = con.sql(sql, epsilon=1000.0, max_rows_contributed=30)
     assert "epsilon =" not in answer.advice
 
 
+@pytest.mark.slow
 def test_asking_as_advised_is_another_question_at_its_own_price(con: dpsql.Connection) -> None:
     con.sql(EMPTY, **NUMBER)
     before = con.budget().rho_spent

@@ -282,6 +282,7 @@ DRAWN_SQL = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", DRAWN_SQL)
 def test_unknown_keys_that_no_rounds_name_find_a_number(
     sql: str, connection: dpsql.Connection
@@ -323,6 +324,7 @@ def test_answers_and_listings_say_what_was_chosen(connection: dpsql.Connection) 
     assert offered["max_groups_contributed"] == ("10", "unlimited", "auto")
 
 
+@pytest.mark.slow
 def test_a_statement_decides_for_each_of_its_parts(connection: dpsql.Connection) -> None:
     sql = (
         "WITH a AS (SELECT k, COUNT(*) AS n FROM visits GROUP BY k), "
@@ -333,6 +335,7 @@ def test_a_statement_decides_for_each_of_its_parts(connection: dpsql.Connection)
     assert connection.sql(sql).columns == ["k", "n", "m"]
 
 
+@pytest.mark.slow
 def test_a_release_with_a_number_does_not_answer_for_auto_nor_the_other_way(
     tmp_path: Path,
 ) -> None:

@@ -45,6 +45,7 @@ def test_it_is_a_part_of_the_whole_account(defaults: str) -> None:
         assert found.of_account("ana").of_account("ana") == found.of_account("ana")
 
 
+@pytest.mark.slow
 def test_each_account_has_its_own(tmp_path: Path) -> None:
     accounts = "accounts: {ana: {epsilon: 1, delta: 1e-6}, bo: {epsilon: 1, delta: 1e-4}}\n"
     rules = parse_policy(f"{HEAD}{accounts}{TABLES}")
@@ -56,6 +57,7 @@ def test_each_account_has_its_own(tmp_path: Path) -> None:
             assert plan.reserved.delta + plan.conversion_delta == pytest.approx(delta)
 
 
+@pytest.mark.slow
 def test_what_is_explicit_keeps_its_meaning(tmp_path: Path) -> None:
     given = policy(defaults="defaults: {delta: 1e-7}\n")
     assert given.delta_share is None
@@ -122,6 +124,7 @@ def test_the_default_never_overdraws_an_account_and_the_number_it_buys_is_told(
         assert report.delta_spent <= report.delta_limit
 
 
+@pytest.mark.slow
 def test_the_same_question_stays_the_same_however_much_was_spent(tmp_path: Path) -> None:
     with connect(tmp_path, policy()) as opened:
         first = opened.sql(THRESHOLD)
@@ -132,6 +135,7 @@ def test_the_same_question_stays_the_same_however_much_was_spent(tmp_path: Path)
         assert again.fetchall() == first.fetchall()
 
 
+@pytest.mark.slow
 def test_questions_without_thresholds_take_no_delta(tmp_path: Path) -> None:
     with connect(tmp_path, policy()) as opened:
         plan = opened.explain("SELECT count(*) FROM t")

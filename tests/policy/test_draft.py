@@ -385,6 +385,7 @@ def test_tables_and_columns_with_dots_in_their_names_can_be_named() -> None:
 _COLUMNS = st.sampled_from(["BIGINT", "VARCHAR", "DOUBLE", "DECIMAL(9,2)", "DATE", "BOOLEAN"])
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(
     st.dictionaries(

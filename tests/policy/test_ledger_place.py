@@ -70,6 +70,7 @@ def created_by(call: Callable[[], dpsql.Connection]) -> list[str]:
     return [str(warning.message) for warning in found]
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("database", "ledger"),
@@ -118,6 +119,7 @@ def test_links_to_a_database_or_a_policies_file_buy_no_new_budget(clinic: Path) 
     assert usual_place(load_policy("named.yaml"), "mine.duckdb") == str(clinic / "kept.db")
 
 
+@pytest.mark.slow
 def test_a_ledger_that_the_policies_file_names_is_in_that_files_directory(clinic: Path) -> None:
     policies = named(clinic, "kept.db")
     said = NEW.format(clinic / "kept.db")
@@ -130,6 +132,7 @@ def test_a_ledger_that_the_policies_file_names_is_in_that_files_directory(clinic
     assert queries(clinic / "kept.db") == 1  # the second one was the same question
 
 
+@pytest.mark.slow
 def test_an_argument_goes_before_what_the_policies_file_names(clinic: Path) -> None:
     database, policies = clinic / "clinic.duckdb", named(clinic, "kept.db")
     assert created_by(lambda: dpsql.connect(database, policies, "mine.db", "ana")) == []
@@ -142,6 +145,7 @@ def test_an_argument_goes_before_what_the_policies_file_names(clinic: Path) -> N
     assert not (clinic / "kept.db").exists()
 
 
+@pytest.mark.slow
 def test_a_connection_tells_whether_it_has_created_its_ledger(clinic: Path) -> None:
     database, policies = clinic / "clinic.duckdb", clinic / "policies.yaml"
     for expected in (True, False):
@@ -223,6 +227,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, arguments)
 
 
+@pytest.mark.slow
 def test_commands_find_the_same_ledger_and_announce_a_new_one(clinic: Path) -> None:
     place = clinic / "clinic.budget.db"
     where = ("-d", str(clinic / "clinic.duckdb"), "-p", str(clinic / "policies.yaml"))

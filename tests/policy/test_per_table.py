@@ -238,6 +238,7 @@ def findings(tmp_path: Path, *statements: str) -> dict[str, str]:
         engine.close()
 
 
+@pytest.mark.slow
 def test_nothing_is_said_where_all_of_it_is_true(tmp_path: Path) -> None:
     # Rows of nobody break nothing.
     nobody = "INSERT INTO customers VALUES (NULL, 'x'), (NULL, 'y')"
@@ -267,6 +268,7 @@ def test_check_counts_the_units_of_which_it_is_not_true(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_command_warns_and_goes_on(tmp_path: Path) -> None:
     findings(tmp_path, "INSERT INTO customers VALUES (1, 'c1')")
     place = ["-d", f"{tmp_path}/shop.duckdb", "-p", f"{tmp_path}/p.yaml"]
@@ -290,6 +292,7 @@ def test_a_table_default_above_an_account_is_noticed(tmp_path: Path) -> None:
 # -- drafts ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_draft_proposes_what_the_data_keep_where_its_owner_looks(tmp_path: Path) -> None:
     findings(tmp_path)
     target = tmp_path / "draft.yaml"
@@ -378,6 +381,7 @@ def linked(tmp_path: Path, *rows: str) -> list[str]:
         engine.close()
 
 
+@pytest.mark.slow
 def test_check_reads_links_on_several_columns_as_a_whole(tmp_path: Path) -> None:
     assert linked(tmp_path) == []
     (tmp_path / "two").mkdir()

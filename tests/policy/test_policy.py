@@ -924,6 +924,7 @@ def test_a_huge_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
         load_policy(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.integers(0, len(GOOD) - 1), st.text(max_size=6), st.integers(0, 12))
 def test_any_damaged_file_is_a_policy_or_a_policy_error(at: int, text: str, cut: int) -> None:

@@ -104,6 +104,7 @@ def ends(container: ErrorbarContainer) -> np.ndarray:
     return np.array([segment[:, 1] for segment in lines.get_segments()]).T
 
 
+@pytest.mark.slow
 def test_bars_are_the_values_and_error_bars_the_intervals(connection: dpsql.Connection) -> None:
     result = connection.sql(BY_KEY)
     ax = result.plot(confidence=0.8)
@@ -185,6 +186,7 @@ def test_a_second_key_makes_series_over_numbers_and_dates(
             assert container.lines[0].get_linestyle() == "-"
 
 
+@pytest.mark.slow
 def test_two_keys_of_text_make_groups_of_bars(connection: dpsql.Connection) -> None:
     result = connection.sql(BY_TWO.format("key", "word"))
     ax = result.plot()

@@ -195,6 +195,7 @@ def test_the_footer_tells_mechanism_cost_and_what_intervals_cover(
     assert re.search(r"paid ε [\d.]+ of 5 reserved at δ 1e-06", text)
 
 
+@pytest.mark.slow
 def test_a_result_says_what_it_means_in_plain_words(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT key, COUNT(DISTINCT u) AS n FROM t GROUP BY key")
     assert result.summary() in " ".join(repr(result).split())
@@ -270,6 +271,7 @@ def test_html_tells_nulls_from_texts_that_look_like_them(connection: dpsql.Conne
     assert '<span style="opacity:.6;font-style:italic">NULL</span>' in result._repr_html_()
 
 
+@pytest.mark.slow
 def test_html_of_what_is_not_a_release_has_no_footer(connection: dpsql.Connection) -> None:
     page = Document(connection.sql("SHOW SCHEMAS")._repr_html_())
     assert page.tags == {"div", "table", "thead", "tbody", "tr", "th", "td"}
@@ -356,6 +358,7 @@ def test_errors_are_printed_without_control_characters() -> None:
     assert "hint: one\ntwo\\x07" in text
 
 
+@pytest.mark.slow
 def test_a_result_of_basic_composition_shows_what_it_paid_and_no_rho(tmp_path: Path) -> None:
     engine = dpsql.DuckDBEngine()
     engine.register("t", {"uid": np.arange(100), "key": np.array(["a"] * 100)})

@@ -144,6 +144,7 @@ def plain(value: Any) -> Any:
     return value
 
 
+@pytest.mark.slow
 @pytest.mark.few(12)
 @pytest.mark.parametrize("name", KEYS)
 def test_a_key_of_any_type_is_its_value_or_its_text_in_every_frame(
@@ -265,6 +266,7 @@ def test_frames_made_of_an_answer_or_its_rows_have_its_names(
     assert type(copy.deepcopy(rows)[0]) is tuple
 
 
+@pytest.mark.slow
 def test_frames_have_the_ends_of_intervals_beside_each_noisy_column(con: dpsql.Connection) -> None:
     sql = (
         "SELECT k_uuid AS k, count(*) AS n, count(*) + 1 AS more, avg(v) AS n_low, "

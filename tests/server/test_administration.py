@@ -140,6 +140,7 @@ def test_each_role_may_do_what_the_table_of_operations_says(server: HttpServing)
     assert server.ask("GET", "users", token="carl").status == 401
 
 
+@pytest.mark.slow
 def test_an_owner_or_auditor_cannot_ask_without_an_account_of_an_analyst(
     server: HttpServing,
 ) -> None:
@@ -464,6 +465,7 @@ def test_auditors_read_the_log_with_its_head(server: HttpServing) -> None:
     assert any("seen" in each["text"] for each in asked)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_audited_is_not_done(tmp_path: Path) -> None:
     from dpsql.errors import OperationalError
     from dpsql.server.audit import AuditLog

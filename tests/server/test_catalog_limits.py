@@ -66,6 +66,7 @@ def ask(room: CatalogRoom, text: str, *values: object, user: str = "ana") -> lis
 # -- names of a policy, and of whoever asks -------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_of_any_characters_are_values_and_never_text(room: CatalogRoom) -> None:
     named = "SELECT relname FROM pg_class WHERE relname = $1 AND pg_table_is_visible(oid)"
     assert ask(room, named, STRANGE) == [(STRANGE,)]
@@ -121,6 +122,7 @@ def test_what_is_parsed_is_limited(room: CatalogRoom) -> None:
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.slow
 def test_who_is_stopped_before_it_began_is_interrupted(room: CatalogRoom) -> None:
     asking = CatalogAsking()
     asking.stop()
@@ -172,6 +174,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     assert "Traceback" not in found.log.read_text()
 
 
+@pytest.mark.slow
 def test_cancelling_and_statement_timeout_stop_a_query(server: Serving) -> None:
     with server.connect() as con:
         con.execute("SELECT 1 FROM pg_class")
@@ -186,6 +189,7 @@ def test_cancelling_and_statement_timeout_stop_a_query(server: Serving) -> None:
         assert con.execute("SELECT count(*) FROM pg_tables").fetchone() == (2,)
 
 
+@pytest.mark.slow
 def test_a_long_query_holds_up_no_other(server: Serving) -> None:
     with server.connect() as one, server.connect() as two:
         two.execute("SELECT 1 FROM pg_class")

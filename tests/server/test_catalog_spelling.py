@@ -162,6 +162,7 @@ def test_what_no_room_knows_is_refused_when_it_is_spelled(text: str) -> None:
 TWO = "SELECT relname FROM pg_class WHERE relnamespace > 13207 OR relname = 'visits' ORDER BY 1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -238,6 +239,7 @@ def test_parameters_are_values(
     assert ask(room, text, *values) == [("visits",)]
 
 
+@pytest.mark.slow
 def test_columns_have_the_names_that_postgresql_gives() -> None:
     text = (
         "SELECT pg_get_userbyid(relowner), oid::regclass, relname::text, 1, 'a'::text, "
@@ -263,6 +265,7 @@ def test_numbers_are_the_same_after_each_start() -> None:
     assert catalog_rows(structure(), POLICY, SCHEMA) == catalog_rows(structure(), POLICY, SCHEMA)
 
 
+@pytest.mark.slow
 def test_a_shape_has_no_values() -> None:
     shape = shape_of("SELECT a FROM pg_class WHERE b = 'Jane Doe' AND c = 42 AND d = $$x$$ -- Joe")
     assert shape.startswith("SELECT a FROM pg_class WHERE b = ? AND c = ? AND d =")

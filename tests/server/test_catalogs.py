@@ -80,6 +80,7 @@ EMPTY = (r"\dv", r"\dm", r"\di", r"\di+", r"\ds", r"\dE", r"\drds")
 """Commands that find nothing, as psql says in words of its own."""
 
 
+@pytest.mark.slow
 def test_commands_of_psql_are_answered(server: Serving) -> None:
     found = psql(server, *ANSWERED)
     assert found.stderr == ""
@@ -276,6 +277,7 @@ def test_what_is_not_answered_is_logged_without_its_values(server: Serving) -> N
     assert not any(word in log for word in ("Jane", "4711"))
 
 
+@pytest.mark.slow
 def test_nothing_is_paid_for_a_query_over_catalogs(server: Serving) -> None:
     with server.connect() as con:
         before = con.execute("SHOW BUDGET").fetchall()

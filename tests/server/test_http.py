@@ -293,6 +293,7 @@ def test_settings_belong_to_requests(server: HttpServing) -> None:
     assert server.query(QUESTION, options={"epsilon": -1}).code == "parameter_out_of_range"
 
 
+@pytest.mark.slow
 def test_a_query_ends_when_its_time_is_over(server: HttpServing) -> None:
     began = time.monotonic()
     found = server.query(SLOW, seconds=0.3)

@@ -226,6 +226,7 @@ def test_a_foreign_host_is_refused(server: HttpServing) -> None:
     assert (found.status, found.code) == (421, "wrong_host")
 
 
+@pytest.mark.slow
 def test_scopes_hold_at_the_tools(server: HttpServing) -> None:
     async def work() -> None:
         for token in ("ana-explain", "ana-views"):
@@ -282,6 +283,7 @@ def test_long_calls_with_an_open_price_take_no_room() -> None:
     assert prices.take(tokens[-2], calls[-2] + ".") == 100_001.0
 
 
+@pytest.mark.slow
 def test_an_agent_in_a_loop_is_stopped_by_the_limit_of_its_run(server: HttpServing) -> None:
     async def work() -> None:
         async with client(server, "ana-loop") as agent:
@@ -304,6 +306,7 @@ def test_an_agent_in_a_loop_is_stopped_by_the_limit_of_its_run(server: HttpServi
     assert (dear.status, dear.code) == (402, "budget_exceeded")
 
 
+@pytest.mark.slow
 def test_two_clients_at_once_and_a_cancel_of_one_is_no_others(server: HttpServing) -> None:
     async def work() -> None:
         async with (
@@ -416,6 +419,7 @@ def test_large_and_other_bodies_are_refused(server: HttpServing) -> None:
     assert post(server, message("tools/list"), content_type="text/plain").code == "not_json"
 
 
+@pytest.mark.slow
 def test_clients_that_vanish_by_the_hundred_leave_the_server_as_it_was(
     server: HttpServing,
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_body_is_read_of_those_alone_who_are_let_in(server: HttpServing) -> No
     assert server.raw(data, shut=False).startswith(b"HTTP/1.1 401")
 
 
+@pytest.mark.slow
 def test_a_token_that_is_revoked_while_its_body_comes_is_refused(server: HttpServing) -> None:
     with Users(server.directory / "users.db") as users:
         secret = users.issue_token("dora", "short").secret
@@ -248,6 +249,7 @@ def test_too_large_a_body_is_refused_by_its_length_or_once_it_is_there(server: H
     assert answer.startswith(b"HTTP/1.1 413")
 
 
+@pytest.mark.slow
 def test_fields_are_named_and_values_are_not() -> None:
     with pytest.raises(Exception, match="the field sql is missing"):
         parsed_body(b"{}", QueryRequest)

@@ -82,6 +82,7 @@ def test_answers_are_read_like_those_of_a_connection_of_ones_own(server: HttpSer
         con.sql(QUESTION)
 
 
+@pytest.mark.slow
 def test_data_frames_have_intervals(server: HttpServing) -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
@@ -466,6 +467,7 @@ def test_names_and_types_of_a_server_are_text_and_no_sql() -> None:
     assert frame.to_dict("list") == {'"; DROP TABLE x; --': ["1"]}
 
 
+@pytest.mark.slow
 def test_an_error_of_a_server_is_of_a_class_of_dpsql_and_printable() -> None:
     said = {
         "code": "raw_rows",

@@ -91,6 +91,7 @@ def test_nothing_but_length_is_asked_of_a_password() -> None:
     require_good_password("ana", "x" * MOST_PASSWORD_BYTES)
 
 
+@pytest.mark.slow
 def test_a_hash_is_argon2id_and_checks_the_prepared_password() -> None:
     hashed = hash_password("correct horse \u2168")
     assert hashed.startswith("$argon2id$v=19$m=65536,t=3,p=4$")

@@ -76,6 +76,7 @@ def test_who_may_not_ask_can_look_and_spends_nothing_at_any_door(
     assert (server.ledger, server.database) == before
 
 
+@pytest.mark.slow
 def test_views_are_for_who_may_make_them(server: HttpServing) -> None:
     for scope in ("explain", "ask", "agent"):
         refused = server.query(VIEW, f"ana-{scope}")
@@ -130,6 +131,7 @@ def test_a_limited_token_cancels_its_own_queries_alone(server: HttpServing) -> N
     assert replies[0].status >= 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("roles", "scopes"),
     [

@@ -202,6 +202,7 @@ ALPHABET = st.sampled_from(
 TEXTS = st.lists(ALPHABET, max_size=30).map("".join).map(str.encode) | st.binary(max_size=40)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from([SCRAM, SCRAM_PLUS, "PLAIN"]), TEXTS, TEXTS, st.booleans())
 def test_whatever_a_client_sends_there_is_one_error(
@@ -215,6 +216,7 @@ def test_whatever_a_client_sends_there_is_one_error(
     assert not exchange.succeeded
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_proof_that_differs_anywhere_is_refused(data: st.DataObject) -> None:
@@ -237,6 +239,7 @@ def b64like(message: bytes) -> tuple[bytes, bytes] | bytes:
         return message
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=20).filter(lambda name: "," not in name and "\0" not in name))
 def test_the_name_inside_is_passed_over(name: str) -> None:

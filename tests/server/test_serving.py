@@ -75,6 +75,7 @@ def test_the_audit_log_has_who_asked_what_and_what_became_of_it(tmp_path: Path) 
 # -- questions ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_with_its_price_as_a_notice(server: Serving) -> None:
     with server.connect() as con:
         told: list[str] = []
@@ -422,6 +423,7 @@ def test_no_other_machine_is_served_without_encryption(tmp_path: Path) -> None:
 # -- drivers --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_drivers_ask_of_every_server_is_answered(server: Serving) -> None:
     asked = {
         "select pg_catalog.version()": r"PostgreSQL 15\.0",

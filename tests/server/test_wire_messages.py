@@ -56,6 +56,7 @@ def test_a_statement_to_prepare_is_read(name: str, sql: str, types: tuple[int, .
     assert messages.read_message(b"P", body) == ParseMessage(name, sql, types)
 
 
+@pytest.mark.slow
 @given(WORDS, WORDS, CODES, VALUES, CODES)
 def test_values_are_read(
     portal: str,
@@ -78,6 +79,7 @@ def test_small_messages_are_read(name: str, rows: int) -> None:
     assert messages.read_message(b"C", b"S" + text(name)) == CloseMessage(portal=False, name=name)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(WORDS.filter(bool), WORDS, max_size=4), st.integers(0, 2))
 def test_first_messages_are_read(parameters: dict[str, str], minor: int) -> None:
     pairs = b"".join(text(name) + text(value) for name, value in parameters.items())

@@ -65,6 +65,7 @@ def sent(connection: Any, sql: str, *, binary: bool) -> tuple[bytes | None, Any,
     return found.get_value(0, 0), value, found.ftype(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("duckdb", "postgresql", "texts"), VALUES, ids=lambda v: str(v)[:12])
 @pytest.mark.parametrize("format_", [TEXT_FORMAT, BINARY_FORMAT], ids=["text", "binary"])
 def test_a_value_goes_as_postgresql_sends_it(

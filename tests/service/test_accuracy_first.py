@@ -55,6 +55,7 @@ def refused(ask: Callable[[], object]) -> dpsql.Error:
 # -- what is answered -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "error"),
     [
@@ -83,6 +84,7 @@ def test_an_answer_is_within_the_error_and_costs_what_it_takes(
     assert connection.budget().epsilon_spent == spent
 
 
+@pytest.mark.slow
 def test_every_way_to_ask_for_an_error_asks_the_same(connection: dpsql.Connection) -> None:
     asked = "SELECT {} k, COUNT(*{}) AS n FROM visits GROUP BY k"
     plain = asked.format("", "")
@@ -100,6 +102,7 @@ def test_every_way_to_ask_for_an_error_asks_the_same(connection: dpsql.Connectio
     assert all(result.cost.stored for result in again)
 
 
+@pytest.mark.slow
 def test_intervals_are_kept_at_the_confidence_they_are_asked_with(
     connection: dpsql.Connection,
 ) -> None:
@@ -113,6 +116,7 @@ def test_intervals_are_kept_at_the_confidence_they_are_asked_with(
     assert epsilons(connection, sql)[0] > 1.2 * epsilons(connection, COUNT, max_error=20)[0]
 
 
+@pytest.mark.slow
 def test_an_error_beside_one_aggregate_leaves_the_others_alone(
     shared: dpsql.Connection,
 ) -> None:
@@ -127,6 +131,7 @@ def test_an_error_beside_one_aggregate_leaves_the_others_alone(
     assert epsilons(shared, twice, max_error=50) == epsilons(shared, COUNT, max_error=20)
 
 
+@pytest.mark.slow
 def test_the_nearer_of_error_and_epsilon_holds(tmp_path: Path) -> None:
     wanted = 20
     with connect(tmp_path, max_error=wanted) as connection:
@@ -271,6 +276,7 @@ def test_the_policy_s_maximum_refuses_and_says_what_it_allows(tmp_path: Path) ->
         assert result.plan.blocks[0].epsilon <= 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", Composition)
 def test_an_account_that_is_too_small_refuses_and_says_what_it_allows(
     composition: Composition, tmp_path: Path

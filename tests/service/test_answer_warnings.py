@@ -107,6 +107,7 @@ def test_noise_in_half_of_the_values_is_no_python_warning(con: dpsql.Connection)
         result.df()
 
 
+@pytest.mark.slow
 def test_an_empty_answer_is_warned_of(con: dpsql.Connection) -> None:
     none = "SELECT doctor, COUNT(*) AS n FROM visits WHERE uid = 7 GROUP BY doctor"
     result = con.sql(none, delta=1e-9)
@@ -117,6 +118,7 @@ def test_an_empty_answer_is_warned_of(con: dpsql.Connection) -> None:
     assert "The answer is empty: nothing that came out fits the query." in chosen.summary()
 
 
+@pytest.mark.slow
 def test_groups_missing_from_a_total_are_warned_of(con: dpsql.Connection) -> None:
     asked = "SELECT doctor, COUNT(DISTINCT uid) AS n FROM visits GROUP BY doctor"
     total = con.sql(f"SELECT SUM(n) AS n FROM ({asked})")
@@ -172,6 +174,7 @@ def test_frames_warn_once_and_have_attributes(con: dpsql.Connection) -> None:
             read(con.sql(HEAVY))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:pandas only supports SQLAlchemy")
 def test_tools_that_read_through_cursors_warn(clinic: Path, con: dpsql.Connection) -> None:
     database, policies, ledger = _paths(clinic)

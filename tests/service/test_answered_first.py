@@ -79,6 +79,7 @@ def plain(sql: str) -> list[tuple[object, ...]]:
         return engine.execute(sql).fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("discovered_keys")
 @pytest.mark.parametrize("sql", [*PRIVATE, *PUBLIC])
 def test_without_noise_the_answer_is_that_of_duckdb(
@@ -108,6 +109,7 @@ def float_or_self(value: object) -> object:
     return round(float(value), 6) if isinstance(value, int | float) else value
 
 
+@pytest.mark.slow
 def test_all_prices_are_told_beforehand_and_add_up(tmp_path: Path) -> None:
     sql = PRIVATE[0]
     with connect(tmp_path) as con:
@@ -127,6 +129,7 @@ def test_all_prices_are_told_beforehand_and_add_up(tmp_path: Path) -> None:
         assert con.sql("SELECT AVG(n) FROM visits").cost.stored, "it is a question like any other"
 
 
+@pytest.mark.slow
 def test_what_the_account_cannot_pay_in_whole_is_refused_before_it_is_begun(tmp_path: Path) -> None:
     sql = "SELECT COUNT(*) FROM visits WHERE n > (SELECT AVG(n) FROM visits)"
     with connect(tmp_path, epsilon=1.0) as con:
@@ -144,6 +147,7 @@ def test_what_the_account_cannot_pay_in_whole_is_refused_before_it_is_begun(tmp_
         )  # it could pay for one
 
 
+@pytest.mark.slow
 def test_a_refused_statement_has_no_subquery_answered(tmp_path: Path) -> None:
     with connect(tmp_path) as con:
         for sql, code in (
@@ -184,6 +188,7 @@ def test_a_refused_statement_has_no_subquery_answered(tmp_path: Path) -> None:
         assert con.budget().queries == 0
 
 
+@pytest.mark.slow
 def test_too_many_rows_are_refused_and_what_was_released_is_kept(
     tmp_path: Path, no_noise: None
 ) -> None:
@@ -220,6 +225,7 @@ def test_what_is_released_only_pays_for_no_subquery(tmp_path: Path) -> None:
         assert con.budget().queries == 0
 
 
+@pytest.mark.slow
 def test_what_was_answered_is_free_and_told_so(tmp_path: Path) -> None:
     sql = "SELECT COUNT(*) FROM visits WHERE n > (SELECT AVG(n) FROM visits WHERE x > (SELECT AVG(x) FROM visits))"
     with connect(tmp_path) as con:
@@ -230,6 +236,7 @@ def test_what_was_answered_is_free_and_told_so(tmp_path: Path) -> None:
         assert told.answers_first == 0
 
 
+@pytest.mark.slow
 def test_subqueries_in_subqueries_are_planned_once_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,6 +209,7 @@ def test_a_cte_costs_something_only_if_what_is_answered_needs_it(
         assert (opened.budget().rho_spent > 0) is paid
 
 
+@pytest.mark.slow
 def test_probes_answer_the_same_whatever_the_rows(tmp_path: Path) -> None:
     answers = []
     for rows in (0, 3, 500):

@@ -71,6 +71,7 @@ def test_sessions_of_a_dataset_pay_each_for_themselves(dataset: dpsql.Dataset) -
         assert again.sql(COUNT).cost.stored
 
 
+@pytest.mark.slow
 def test_sessions_answer_at_once_in_threads(dataset: dpsql.Dataset) -> None:
     def asks(number: int) -> int:
         with dataset.session(ANALYST if number % 2 else OTHER, session=f"s{number}") as session:
@@ -97,6 +98,7 @@ def own_ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield ledger
 
 
+@pytest.mark.slow
 def test_a_dataset_waits_for_what_its_sessions_are_answering(
     tmp_path: Path, own_ledger: Ledger
 ) -> None:
@@ -207,6 +209,7 @@ def test_no_end_of_a_statement_is_left_by_ctrl_c(
         assert len(kept) > 7
 
 
+@pytest.mark.slow
 def test_a_statement_is_cancelled_where_it_runs_and_no_other_is(
     dataset: dpsql.Dataset, lasting: Callable[[str], None]
 ) -> None:
@@ -403,6 +406,7 @@ def test_what_was_charged_is_never_told_as_refused(dataset: dpsql.Dataset) -> No
         assert session.budget().unsettled == 1
 
 
+@pytest.mark.slow
 def test_an_observer_is_told_of_views_and_their_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -455,6 +459,7 @@ def test_an_observer_that_cannot_write_refuses_before_data_are_read(
         assert len(session.sql(COUNT)) == 7
 
 
+@pytest.mark.slow
 def test_who_ends_the_spelling_of_keys_loses_no_release_and_pays_for_none_again(
     dataset: dpsql.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

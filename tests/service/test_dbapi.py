@@ -62,6 +62,7 @@ def test_execute_pays_and_nothing_after_it_does(con: dbapi.Connection) -> None:
     assert con.budget() == paid
 
 
+@pytest.mark.slow
 def test_rows_come_in_order_however_they_are_read(con: dbapi.Connection) -> None:
     cur = con.cursor().execute("SELECT k, n FROM shops CROSS JOIN (SELECT COUNT(*) n FROM visits)")
     rows = cur.result.fetchall()
@@ -153,6 +154,7 @@ def test_statements_beside_select_have_rows_too_and_cost_nothing(con: dbapi.Conn
 # -- values and parameters ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(
     ("condition", "values"),
@@ -173,6 +175,7 @@ def test_every_style_of_parameters_means_the_same(
     assert rows == [(k, kept.count(k)) for k in range(7)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_what_the_constructors_make_can_be_compared_to_columns(con: dbapi.Connection) -> None:
     def count(condition: str, value: object) -> object:
@@ -196,6 +199,7 @@ def test_ticks_are_local_time() -> None:
     assert dbapi.TimeFromTicks(ticks) == moment.time()
 
 
+@pytest.mark.slow
 def test_privacy_parameters_of_one_query_can_be_given_to_execute(con: dbapi.Connection) -> None:
     cur = con.cursor()
     costs = [cur.execute(COLOURS, epsilon=e).cost.settled_epsilon for e in (0.25, 0.5)]
@@ -330,6 +334,7 @@ def test_threads_may_share_a_connection(con: dbapi.Connection) -> None:
     assert con.budget().rho_spent == pytest.approx(44 * each)
 
 
+@pytest.mark.slow
 def test_closing_waits_for_the_answer_that_another_thread_is_paying_for(tmp_path: Path) -> None:
     asked = threading.Event()
     answers: list[list[tuple[Any, ...]]] = []
@@ -359,6 +364,7 @@ def test_closing_waits_for_the_answer_that_another_thread_is_paying_for(tmp_path
 # -- data frames ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.filterwarnings("ignore:pandas only supports SQLAlchemy:UserWarning")
 def test_pandas_reads_through_the_connection(con: dbapi.Connection) -> None:
@@ -377,6 +383,7 @@ def test_pandas_reads_through_the_connection(con: dbapi.Connection) -> None:
     assert con.budget().queries == 2  # the colours were asked for before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_polars_reads_through_the_connection(con: dbapi.Connection) -> None:
     con.cursor().execute("SET max_groups_contributed = 100")

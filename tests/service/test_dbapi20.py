@@ -98,6 +98,7 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):
         with pytest.raises(dbapi.NotSupportedError):
             cursor.execute(f"insert into {BOOZE} values ('Victoria Bitter')")
 
+    @pytest.mark.slow
     def test_cursor_isolation(self) -> None:
         self.fill(["Victoria Bitter"])
         with self._connect() as con:
@@ -107,6 +108,7 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):
             second.execute(f"select name from {self.table_prefix}booze")
             assert second.fetchall() == [("Victoria Bitter",)]
 
+    @pytest.mark.slow
     def test_rowcount(self) -> None:
         self.fill(["Victoria Bitter"])
         with self._connect() as con:
@@ -121,6 +123,7 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):
             cur.execute(f"select name from {self.table_prefix}barflys")
             assert cur.rowcount == 0
 
+    @pytest.mark.slow
     def test_fetchone(self) -> None:
         self.fill(["Victoria Bitter"])
         with self._connect() as con:
@@ -141,6 +144,7 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):
             assert cur.fetchone() is None
             assert cur.rowcount == 1
 
+    @pytest.mark.slow
     def test_None(self) -> None:
         self.fill(barflys=[("a", None)])
         with self._connect() as con:
@@ -173,6 +177,7 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):
         with self._connect() as con:
             assert not hasattr(con.cursor(), "nextset")  # one statement, one set of rows
 
+    @pytest.mark.slow
     def test_setoutputsize(self) -> None:
         with self._connect() as con:
             cur = con.cursor()

@@ -82,6 +82,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
+@pytest.mark.slow
 def test_nothing_private_is_read_and_nothing_is_spent(
     connection: dpsql.Connection, reads: list[str]
 ) -> None:

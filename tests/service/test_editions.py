@@ -66,6 +66,7 @@ def later(place: Path) -> None:
 # -- the file that is open ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["replaced", "linked", "removed", "csv"])
 def test_no_connection_answers_from_a_file_that_is_no_more(place: Path, how: str) -> None:
     source = place / "shop.duckdb"
@@ -106,6 +107,7 @@ def test_no_connection_answers_from_a_file_that_is_no_more(place: Path, how: str
             assert not con.sql(SQL, fresh=True).staleness
 
 
+@pytest.mark.slow
 def test_a_file_moved_here_is_new_however_old_it_is(place: Path) -> None:
     os.utime(place / "shop.duckdb", (0, 0))
     with opened(place) as con:
@@ -120,6 +122,7 @@ def test_a_file_moved_here_is_new_however_old_it_is(place: Path) -> None:
 # -- the file's time ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_answer_given_again_says_that_the_data_was_written_since(place: Path) -> None:
     with opened(place) as con:
         assert con.sql(SQL).staleness == ""
@@ -138,6 +141,7 @@ def test_an_answer_given_again_says_that_the_data_was_written_since(place: Path)
         assert (fresh.cost.stored, fresh.staleness) == (False, "")
 
 
+@pytest.mark.slow
 def test_frames_and_other_tools_are_told_as_well(place: Path) -> None:
     with opened(place) as con:
         first = con.sql(SQL).df()
@@ -176,6 +180,7 @@ def test_an_answer_of_the_data_as_it_is_warns_of_nothing(place: Path) -> None:
             con.cursor().execute(SQL)  # warnings are errors
 
 
+@pytest.mark.slow
 def test_what_follows_from_a_release_is_as_old_as_that(place: Path) -> None:
     with opened(place) as con:
         con.sql("SELECT k, m, count(*) FROM visits GROUP BY k, m")
@@ -198,6 +203,7 @@ def test_data_in_memory_was_written_at_no_time(tmp_path: Path) -> None:
 # -- editions -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_under_another_edition_every_question_is_new_on_the_same_account(place: Path) -> None:
     asked = (SQL, "SELECT count(*) FROM visits")
     spent = []
@@ -211,6 +217,7 @@ def test_under_another_edition_every_question_is_new_on_the_same_account(place: 
     assert spent[1] == pytest.approx(2 * spent[0])
 
 
+@pytest.mark.slow
 def test_releases_of_another_edition_are_not_put_together_or_added_up(place: Path) -> None:
     policies(place, "one")
     with opened(place) as con:
@@ -224,6 +231,7 @@ def test_releases_of_another_edition_are_not_put_together_or_added_up(place: Pat
             con.sql("SELECT m, count(*) FROM visits GROUP BY m", answer_from="released")
 
 
+@pytest.mark.slow
 def test_an_edition_says_of_which_data_an_answer_is_whatever_the_files_time(place: Path) -> None:
     policies(place, "one")
     with opened(place) as con:
@@ -234,6 +242,7 @@ def test_an_edition_says_of_which_data_an_answer_is_whatever_the_files_time(plac
         assert (again.cost.stored, again.staleness) == (True, "")
 
 
+@pytest.mark.slow
 def test_without_an_edition_questions_are_those_of_before_there_were_any(place: Path) -> None:
     with opened(place) as con:
         con.sql(SQL)
@@ -249,6 +258,7 @@ def test_an_edition_is_a_word_or_two(place: Path, edition: str) -> None:
         opened(place)
 
 
+@pytest.mark.slow
 def test_the_json_of_an_answer_says_of_when_it_is(place: Path) -> None:
     with opened(place) as con:
         con.sql(SQL)

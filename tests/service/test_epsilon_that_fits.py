@@ -20,6 +20,7 @@ ALL = "SELECT count(DISTINCT uid) AS n FROM visits"
 TWO = "SELECT (SELECT count(*) FROM visits) - (SELECT count(*) FROM mails) AS gap"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", list(Composition))
 @pytest.mark.parametrize("asked", [ONE, ALL, TWO])
 def test_the_epsilon_that_a_refusal_names_is_answered(

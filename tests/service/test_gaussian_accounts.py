@@ -51,6 +51,7 @@ def opened(directory: Path, rules: Policy) -> dpsql.Connection:
     return dpsql.connect(place, rules, directory / "budget.db", ANALYST)
 
 
+@pytest.mark.slow
 def test_costs_are_mu_squared_and_add_up_in_the_ledger(tmp_path: Path) -> None:
     with opened(tmp_path, rules()) as connection:
         costs = [connection.sql(question).cost for question in ANSWERED]
@@ -70,6 +71,7 @@ def test_costs_are_mu_squared_and_add_up_in_the_ledger(tmp_path: Path) -> None:
     assert str(report.composition) == "gdp"
 
 
+@pytest.mark.slow
 def test_a_histogram_gets_less_noise_than_from_a_zcdp_account(tmp_path: Path) -> None:
     noise = []
     for composition in (Composition.GDP, Composition.ZCDP):
@@ -83,6 +85,7 @@ def test_a_histogram_gets_less_noise_than_from_a_zcdp_account(tmp_path: Path) ->
     assert noise[0] < 0.95 * noise[1]
 
 
+@pytest.mark.slow
 def test_rounds_find_the_number_of_groups_for_their_price_in_gaussian_dp(tmp_path: Path) -> None:
     for composition in (Composition.GDP, Composition.ZCDP):
         (tmp_path / composition).mkdir()
@@ -141,6 +144,7 @@ def test_a_view_of_running_counts_costs_what_it_adds_to_the_account(tmp_path: Pa
         assert 0.92 * other < gaussian < 0.95 * other
 
 
+@pytest.mark.slow
 def test_an_account_ends_where_its_mu_does(tmp_path: Path) -> None:
     with opened(tmp_path, rules(epsilon=2.0)) as connection:
         asked = 0
@@ -157,6 +161,7 @@ def test_an_account_ends_where_its_mu_does(tmp_path: Path) -> None:
     assert 2 <= asked < 50, "the question's epsilon is half of the account's"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", Composition)
 def test_an_account_keeps_its_composition_and_its_part_of_delta(
     tmp_path: Path, before: Composition

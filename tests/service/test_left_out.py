@@ -79,6 +79,7 @@ DEFAULTS = Parameters(epsilon=5.0, delta=1e-6, max_groups_contributed=10, max_ro
 ANY = Parameters().max_groups_contributed
 
 
+@pytest.mark.slow
 def test_the_default_tells_for_a_share_of_the_price_and_once(tmp_path: Path) -> None:
     assert DEFAULTS.left_out_share == USUAL_LEFT_OUT_SHARE == 0.03
     with opened_with(policy(DEFAULTS), tmp_path) as opened:
@@ -102,6 +103,7 @@ UNTOLD = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.few(3)
 @pytest.mark.parametrize("asked", UNTOLD)
 def test_the_default_asks_nothing_that_cannot_be_told_or_takes_long(
@@ -119,6 +121,7 @@ def test_the_default_asks_nothing_that_cannot_be_told_or_takes_long(
         assert told == ([False, True] if asked is UNTOLD[0] else [asked is UNTOLD[2]])
 
 
+@pytest.mark.slow
 def test_the_default_leaves_it_to_a_question_to_find_its_number_of_groups(tmp_path: Path) -> None:
     asked = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
     with opened_with(policy(replace(DEFAULTS, max_groups_contributed=ANY)), tmp_path) as opened:
@@ -128,6 +131,7 @@ def test_the_default_leaves_it_to_a_question_to_find_its_number_of_groups(tmp_pa
         assert opened.sql(asked, left_out_share=0.04).left_out[0].told
 
 
+@pytest.mark.slow
 def test_values_out_of_bounds_are_looked_at_by_default_beside_a_cap_on_groups(
     tmp_path: Path,
 ) -> None:
@@ -148,6 +152,7 @@ def test_a_price_that_buys_too_little_buys_no_estimate_by_default(tmp_path: Path
         assert wished.blocks[0].left_out
 
 
+@pytest.mark.slow
 def test_blocks_that_ask_the_same_estimate_take_it_once_and_both_are_told(tmp_path: Path) -> None:
     """One as its first aggregate, the other as its second."""
     one = "SELECT k, count(*) AS n FROM visits GROUP BY k"
@@ -214,6 +219,7 @@ def test_an_estimate_is_kept_whenever_its_question_is(
     assert spent.unsettled == 0
 
 
+@pytest.mark.slow
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     "asked", [ASKED, "SELECT k, count(*) n, sum(amount) s FROM visits GROUP BY k", f"({ASKED})"]
@@ -236,6 +242,7 @@ def test_the_share_of_the_price_is_that_asked_for(connection: dpsql.Connection) 
     assert figure.limits == ("max_groups_contributed", "max_rows_contributed")
 
 
+@pytest.mark.slow
 def test_what_is_known_is_not_paid_again(connection: dpsql.Connection, tmp_path: Path) -> None:
     first = connection.sql(ASKED, **SHARE)
     other = connection.sql(f"{ASKED} HAVING n > 0", fresh=True, **SHARE)
@@ -250,6 +257,7 @@ def test_what_is_known_is_not_paid_again(connection: dpsql.Connection, tmp_path:
     assert other.cost.settled.rho < first.cost.settled.rho
 
 
+@pytest.mark.slow
 @pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("change", "options"),
@@ -270,6 +278,7 @@ def test_other_conditions_keys_and_caps_are_looked_at_anew(
     assert [name for name, _ in entries(tmp_path)].count(LEFT_OUT_MECHANISM) == 2
 
 
+@pytest.mark.slow
 def test_a_noisy_estimate_is_replaced_by_a_much_better_one_and_serves_a_worse(
     connection: dpsql.Connection, tmp_path: Path
 ) -> None:
@@ -279,6 +288,7 @@ def test_a_noisy_estimate_is_replaced_by_a_much_better_one_and_serves_a_worse(
         assert names.count(LEFT_OUT_MECHANISM) == estimates
 
 
+@pytest.mark.slow
 def test_another_analyst_learns_nothing_for_free(tmp_path: Path) -> None:
     accounts = {name: AccountPolicy(name, 100.0, 1e-4) for name in ("one", "other")}
     rules = policy(None, **accounts)
@@ -293,6 +303,7 @@ def test_another_analyst_learns_nothing_for_free(tmp_path: Path) -> None:
             assert paid.count(LEFT_OUT_MECHANISM) == number
 
 
+@pytest.mark.slow
 def test_the_same_costs_are_known_under_basic_composition(tmp_path: Path) -> None:
     accounts = {ANALYST: AccountPolicy(ANALYST, 10.0, 1e-4, Composition.BASIC)}
     given = Parameters(epsilon=2.0, delta=1e-6, max_rows_contributed=10, left_out_share=0.1)
@@ -307,6 +318,7 @@ def test_the_same_costs_are_known_under_basic_composition(tmp_path: Path) -> Non
         assert opened.sql(ASKED, fresh=True).cost.settled.epsilon == pytest.approx(1.8)
 
 
+@pytest.mark.slow
 @pytest.mark.few(2)
 @pytest.mark.parametrize("composition", list(Composition))
 def test_a_question_for_all_that_is_left_fits(composition: Composition, tmp_path: Path) -> None:
@@ -389,6 +401,7 @@ def prepared_estimate(connection: dpsql.Connection) -> PreparedEstimate:
     return estimate
 
 
+@pytest.mark.slow
 def test_it_is_told_in_every_output(connection: dpsql.Connection) -> None:
     result = connection.sql(ASKED, epsilon=50.0, left_out_share=0.3)
     (part,) = result.left_out
@@ -418,6 +431,7 @@ def test_options_set_and_the_policy_say_it(connection: dpsql.Connection) -> None
         connection.sql(ASKED, left_out_share=0.9)
 
 
+@pytest.mark.slow
 def test_a_warning_says_where_intervals_are_narrower_than_what_is_missing(tmp_path: Path) -> None:
     heavy = "INSERT INTO visits (uid, k) SELECT i % 400, i % 2 FROM range(60000) r(i)"
     with connect(tmp_path, heavy) as opened:
@@ -438,6 +452,7 @@ def test_nothing_is_left_out_where_bounding_cannot(connection: dpsql.Connection)
 COUNTS = "SELECT k, count(*) AS n, count(x) AS s, count(DISTINCT uid) AS u FROM visits GROUP BY k"
 
 
+@pytest.mark.slow
 @pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("most", "asked"), [(1, {}), (2, {"max_rows_contributed": 2, "max_groups_contributed": 2})]
@@ -460,6 +475,7 @@ def test_no_estimate_is_bought_of_what_no_bound_can_cut(
         assert [f.status for f in fewer.blocks[0].left_out] == ["looked" if most > 1 else "nothing"]
 
 
+@pytest.mark.slow
 def test_what_a_query_computes_with_is_told_too(connection: dpsql.Connection) -> None:
     rolled = connection.sql(
         "SELECT k, c, count(*) AS n FROM visits GROUP BY ROLLUP (k, c)",
@@ -477,6 +493,7 @@ def test_what_a_query_computes_with_is_told_too(connection: dpsql.Connection) ->
     ]
 
 
+@pytest.mark.slow
 def test_values_out_of_bounds_are_told_of_each_sum(connection: dpsql.Connection) -> None:
     """Of the small world's values of n, which are spread over -4 to 18."""
     result = connection.sql(

@@ -138,6 +138,7 @@ def test_the_time_limit_of_one_connection_does_not_end_the_query_of_another(
         assert ask(again, STAGED) == 7
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_nothing_runs_ends_nothing_later(open_one: Open) -> None:
     with open_one() as con:
         con.interrupt()
@@ -172,6 +173,7 @@ def names_in(room: Room | None) -> list[str]:
     return [name for (name,) in room.database.cursor().execute(TABLES).fetchall()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", IN_A_ROOM.values(), ids=IN_A_ROOM)
 def test_small_answers_keep_no_room_and_outlive_their_connection(sql: str, open_one: Open) -> None:
     with open_one() as con:
@@ -192,6 +194,7 @@ VALUES = """SELECT k, k::TINYINT AS tiny,
     18446744073709551615::UBIGINT AS u FROM {0} WHERE k < {1} ORDER BY k"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [7, 0])
 def test_answers_are_the_same_held_and_stored(
     groups: int, open_one: Open, monkeypatch: pytest.MonkeyPatch
@@ -208,6 +211,7 @@ def test_answers_are_the_same_held_and_stored(
     assert found[0].count("datetime.datetime") == 2 * groups
 
 
+@pytest.mark.slow
 def test_a_room_is_of_one_connection_until_nothing_of_it_is_there(open_one: Open) -> None:
     ana, bob = open_one(), open_one(OTHER)
     kept = ana.sql(KEPT_IN_A_ROOM)
@@ -248,6 +252,7 @@ def test_a_room_is_empty_for_the_next_one_whatever_the_last_one_left(
     assert names_in(room) == []
 
 
+@pytest.mark.slow
 def test_a_room_that_is_of_no_use_is_not_given_to_anybody(open_one: Open) -> None:
     ana, bob = open_one(), open_one(OTHER)
     kept = ana.sql(KEPT_IN_A_ROOM)
@@ -259,6 +264,7 @@ def test_a_room_that_is_of_no_use_is_not_given_to_anybody(open_one: Open) -> Non
     assert room_of(bob) is not broken
 
 
+@pytest.mark.slow
 def test_connections_with_other_public_tables_have_other_rooms(
     engine: DuckDBEngine, open_one: Open, tmp_path: Path
 ) -> None:
@@ -273,6 +279,7 @@ def test_connections_with_other_public_tables_have_other_rooms(
         assert len(kept.fetchall()) == 7
 
 
+@pytest.mark.slow
 def test_a_public_view_is_read_again_for_the_next_connection(tmp_path: Path) -> None:
     def write(rate: int) -> None:
         duckdb.sql(f"COPY (SELECT {rate} AS rate) TO '{tmp_path / 'rates.parquet'}'")
@@ -297,6 +304,7 @@ def test_a_public_view_is_read_again_for_the_next_connection(tmp_path: Path) -> 
             assert con.sql(question).fetchall() == [(20,)]
 
 
+@pytest.mark.slow
 def test_times_that_python_has_no_value_for_stay_as_they_are(open_one: Open) -> None:
     sql = (
         "SELECT DATE 'infinity' + k AS d, TIMESTAMP '-infinity' AS t, DATE '0001-01-01' AS f, n "

@@ -97,6 +97,7 @@ def test_an_answer_that_is_too_old_is_asked_anew_and_paid_for(opened: Opened, la
     assert spent(con) > paid
 
 
+@pytest.mark.slow
 def test_explain_and_prices_say_so_before(opened: Opened, later: Later, tmp_path: Path) -> None:
     con = opened()
     when = con.sql(SQL).cost
@@ -117,6 +118,7 @@ def test_explain_and_prices_say_so_before(opened: Opened, later: Later, tmp_path
     assert "It is asked anew, as the stored answer of" in said.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["default", "table", "connect", "set", "options", "cursor"])
 def test_every_way_to_ask_for_it(opened: Opened, later: Later, way: str) -> None:
     opened().sql(SQL)
@@ -158,6 +160,7 @@ def test_a_question_can_take_older_answers_than_the_policys_default(
     assert con.sql(SQL).cost.stored
 
 
+@pytest.mark.slow
 def test_an_address_of_sqlalchemy_takes_it(opened: Opened, later: Later, tmp_path: Path) -> None:
     opened().sql(SQL)
     later(days=2)
@@ -170,6 +173,7 @@ def test_an_address_of_sqlalchemy_takes_it(opened: Opened, later: Later, tmp_pat
     engine.dispose()
 
 
+@pytest.mark.slow
 def test_of_several_blocks_the_strictest_age_counts_for_the_answer(
     opened: Opened, later: Later
 ) -> None:
@@ -196,6 +200,7 @@ def test_older_releases_are_not_combined(opened: Opened, later: Later) -> None:
     assert con.sql(SQL, epsilon=0.5).pooled == 2  # the same release, with the old one again
 
 
+@pytest.mark.slow
 def test_an_answer_given_again_loses_the_parts_that_are_too_old(
     opened: Opened, later: Later
 ) -> None:
@@ -224,6 +229,7 @@ def test_what_follows_from_finer_releases_follows_from_young_ones(
         con.sql(SQL, answer_from="released", max_age="1 day")
 
 
+@pytest.mark.slow
 def test_what_is_known_of_what_was_left_out_is_asked_anew_as_well(
     opened: Opened, later: Later
 ) -> None:
@@ -315,6 +321,7 @@ def test_an_option_that_is_no_age_has_its_place(opened: Opened) -> None:
     assert caught.value.place.column == asked.index("max_age") + 1
 
 
+@pytest.mark.slow
 def test_a_view_has_steps_and_no_age(opened: Opened) -> None:
     con = opened(defaults=", max_rows_contributed: 10, max_age: 1 day")
     view = "CREATE MATERIALIZED VIEW v WITH (step = '1 day', start = '2026-01-01', steps = 3{}) AS "

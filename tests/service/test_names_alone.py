@@ -172,6 +172,7 @@ def connection(tmp_path: Path) -> dpsql.Connection:
     return dpsql.connect(path, rules, tmp_path / "budget.db", "ana")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "mechanism"), [("k", "gumbel_top_k"), ("c", "known_domain_top_k")])
 def test_names_come_in_their_order_and_no_score_is_drawn(
     connection: dpsql.Connection, key: str, mechanism: str

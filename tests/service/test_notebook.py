@@ -120,6 +120,7 @@ def spent(line: dict[str, Any]) -> float:
 # -- connections ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_connecting_tells_where_the_account_stands(notebook: Notebook) -> None:
     new, line = notebook.shows("%dpsql connect clinic.duckdb --analyst ana")
     place = Path("clinic.budget.db").absolute()
@@ -132,6 +133,7 @@ def test_connecting_tells_where_the_account_stands(notebook: Notebook) -> None:
     assert Path("other.db").exists()
 
 
+@pytest.mark.slow
 def test_a_connection_of_the_notebook_can_be_used_and_stays_open(notebook: Notebook) -> None:
     with dpsql.connect("clinic.duckdb", ledger="budget.db", analyst="ana") as connection:
         notebook.shell.user_ns["con"] = connection
@@ -141,6 +143,7 @@ def test_a_connection_of_the_notebook_can_be_used_and_stays_open(notebook: Noteb
         assert (connection.budget().queries, connection.budget().looks) == (1, 1)
 
 
+@pytest.mark.slow
 def test_a_connection_that_was_opened_by_the_magic_is_closed_by_it(connected: Notebook) -> None:
     magics = connected.shell.magics_manager.registry["DpsqlMagics"]
     first = magics._connection
@@ -154,6 +157,7 @@ def test_a_connection_that_was_opened_by_the_magic_is_closed_by_it(connected: No
     assert connected.refuses(f"%%dpsql\n{WARDS}").code == "not_connected"
 
 
+@pytest.mark.slow
 def test_a_session_of_its_own_pays_too(notebook: Notebook) -> None:
     notebook.shows("%dpsql connect clinic.duckdb --analyst ana --session tuesday")
     _, budget = notebook.shows(f"%%dpsql\n{WARDS}")
@@ -170,6 +174,7 @@ def test_the_budget_is_shown_when_asked_for(connected: Notebook) -> None:
 # -- questions --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_answer_is_shown_as_a_table_with_the_budget_below(connected: Notebook) -> None:
     answer, budget = connected.shows(f"%%dpsql --into wards\n{WARDS}")
     wards = connected.shell.user_ns["wards"]
@@ -183,12 +188,14 @@ def test_an_answer_is_shown_as_a_table_with_the_budget_below(connected: Notebook
     assert escape(budget["text/plain"]) in budget["text/html"]
 
 
+@pytest.mark.slow
 def test_an_answer_is_kept_only_where_a_name_is_given(connected: Notebook) -> None:
     before = set(connected.shell.user_ns)
     connected.shows(f"%%dpsql\n{WARDS}")
     assert {n for n in set(connected.shell.user_ns) - before if not n.startswith("_")} == set()
 
 
+@pytest.mark.slow
 def test_privacy_parameters_are_options(connected: Notebook) -> None:
     connected.shows(
         "%%dpsql --into wards --epsilon 0.5 --delta 1e-9 --max-groups-contributed unlimited "
@@ -210,6 +217,7 @@ def test_every_privacy_parameter_is_an_option(connected: Notebook) -> None:
         assert set(PARAMETER_NAMES) <= options
 
 
+@pytest.mark.slow
 def test_explaining_shows_the_plan_and_costs_nothing(connected: Notebook) -> None:
     (plan,) = connected.shows(f"%%dpsql --explain --into plan\n{WARDS}")
     assert "Reserves  ε 1" in plan["text/plain"]
@@ -217,16 +225,19 @@ def test_explaining_shows_the_plan_and_costs_nothing(connected: Notebook) -> Non
     assert "0 queries charged" in connected.shows("%dpsql budget")[0]["text/plain"]
 
 
+@pytest.mark.slow
 def test_a_plot_is_shown_as_a_picture(connected: Notebook) -> None:
     _, _, picture = connected.shows(f"%%dpsql --plot\n{WARDS}")
     assert "image/png" in picture
 
 
+@pytest.mark.slow
 def test_statements_that_cost_nothing_show_no_budget(connected: Notebook) -> None:
     assert len(connected.shows("%%dpsql\nSHOW TABLES")) == 1
     assert len(connected.shows("%%dpsql\nEXPLAIN SELECT COUNT(*) FROM visits")) == 1
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_asked_for_again_is_free_unless_it_is_to_be_fresh(
     connected: Notebook,
 ) -> None:
@@ -239,6 +250,7 @@ def test_an_answer_that_is_asked_for_again_is_free_unless_it_is_to_be_fresh(
 # -- values -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", [":ward", "$ward"])
 def test_named_parameters_take_the_values_of_variables(connected: Notebook, mark: str) -> None:
     connected.shell.user_ns |= {"ward": "eyes", "least": np.int64(100)}
@@ -250,6 +262,7 @@ def test_named_parameters_take_the_values_of_variables(connected: Notebook, mark
     assert 1000 < count < 2000
 
 
+@pytest.mark.slow
 def test_variables_are_values_and_never_become_sql(connected: Notebook) -> None:
     connected.shell.user_ns["ward"] = "eyes' OR '1'='1"
     connected.shows(
@@ -259,6 +272,7 @@ def test_variables_are_values_and_never_become_sql(connected: Notebook) -> None:
     assert abs(count) < 200
 
 
+@pytest.mark.slow
 def test_variables_that_the_statement_does_not_name_are_left_alone(connected: Notebook) -> None:
     connected.shell.user_ns |= {"ward": object(), "visits": "DROP"}
     assert connected.shows(f"%%dpsql\n{WARDS}")
@@ -276,6 +290,7 @@ def test_variables_that_are_missing_or_no_values_are_refused(
     assert error.code == code
 
 
+@pytest.mark.slow
 def test_variables_can_be_explained_with(connected: Notebook) -> None:
     connected.shell.user_ns["ward"] = "eyes"
     sql = "SELECT COUNT(*) FROM visits WHERE ward = :ward"
@@ -296,6 +311,7 @@ def test_an_error_is_a_panel_without_a_traceback(connected: Notebook) -> None:
     assert "notebook.py" not in plain
 
 
+@pytest.mark.slow
 def test_a_plot_that_cannot_be_made_leaves_the_answer(connected: Notebook) -> None:
     error = connected.refuses("%%dpsql --into keys --plot\nSELECT DISTINCT ward FROM visits")
     assert error.code == "nothing_to_draw"
@@ -396,6 +412,7 @@ def test_the_extension_has_the_name_of_the_package(notebook: Notebook) -> None:
     notebook.shows("%load_ext dpsql.notebook")
 
 
+@pytest.mark.slow
 def test_a_short_statement_stands_on_the_line_of_the_magic(connected: Notebook) -> None:
     table, line = connected.shows(f"%dpsql {WARDS}")
     assert "eyes" in table["text/html"]
@@ -405,6 +422,7 @@ def test_a_short_statement_stands_on_the_line_of_the_magic(connected: Notebook) 
     assert connected.refuses("%dpsql SELECT * FROM visits").code == "raw_rows"
 
 
+@pytest.mark.slow
 def test_plans_and_budgets_fold_away_what_is_long(opened: dpsql.Connection) -> None:
     shown, folded = opened.explain(WARDS)._repr_html_().split("<details>", 1)
     assert "Reserves" in shown

@@ -74,6 +74,7 @@ def exact(world: Path, sql: str) -> list[tuple[Any, ...]]:
 BUSIEST = "SELECT carrier, COUNT(*) AS n FROM flights GROUP BY carrier ORDER BY n DESC LIMIT 3"
 
 
+@pytest.mark.slow
 def test_the_busiest_carriers_are_those_with_about_as_many_flights(
     con: dpsql.Connection, world: Path
 ) -> None:
@@ -84,6 +85,7 @@ def test_the_busiest_carriers_are_those_with_about_as_many_flights(
     assert all(abs(n - truth[carrier]) < 0.25 * truth[carrier] for carrier, n in found.items())
 
 
+@pytest.mark.slow
 def test_with_ten_rows_of_a_plane_most_flights_are_missing(con: dpsql.Connection) -> None:
     given = con.sql(BUSIEST, max_rows_contributed=10, max_groups_contributed=5).fetchall()
     assert all(n < 20_000 for _, n in given)
@@ -126,6 +128,7 @@ def test_keys_that_the_question_says_come_out_and_no_others(
     assert len(con.sql(asked)) == groups
 
 
+@pytest.mark.slow
 def test_names_of_public_tables_are_known_keys(con: dpsql.Connection) -> None:
     asked = "SELECT name, COUNT(*) AS n FROM person JOIN site_names USING (site) GROUP BY name"
     (block,) = con.explain(asked).blocks
@@ -148,6 +151,7 @@ def test_of_one_row_per_person_nothing_is_left_out_or_paid_for(
         assert not any(LEFT_OUT_MECHANISM in entry.plan for entry in ledger.history("first"))
 
 
+@pytest.mark.slow
 def test_a_value_is_inside_of_its_own_interval(con: dpsql.Connection) -> None:
     """Also of keys that were named in rounds."""
     asked = (

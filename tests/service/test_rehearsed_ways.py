@@ -92,6 +92,7 @@ def first_read_too_late(moments: list[str]) -> bool:
     return "read" in moments[reserved[-1] :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", HISTORIES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_statement_is_read_for_the_first_time_when_it_is_paid_for(
@@ -118,6 +119,7 @@ def test_each_way_is_planned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert len(planned) == ways
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", ["one of several is known", "all are known"])
 def test_a_way_that_is_not_planned_is_noticed(
     history: str, tmp_path: Path, moments: list[str], monkeypatch: pytest.MonkeyPatch

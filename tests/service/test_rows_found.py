@@ -85,6 +85,7 @@ def numbers(result: Any) -> list[float]:
     return [float(row[-1]) for row in sorted(result.fetchall())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", Composition)
 def test_a_count_finds_its_number_and_the_truth_for_its_price(
     composition: Composition, tmp_path: Path
@@ -110,6 +111,7 @@ def test_with_the_usual_number_the_same_question_is_wrong_by_far(tmp_path: Path)
     assert entries(tmp_path) == ["known_domain"]
 
 
+@pytest.mark.slow
 def test_a_number_is_learned_once_for_rows_and_keys(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         first = con.sql(ASKED).cost.settled.rho
@@ -129,6 +131,7 @@ def test_a_number_is_learned_once_for_rows_and_keys(tmp_path: Path) -> None:
     assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 5
 
 
+@pytest.mark.slow
 def test_questions_whose_answer_no_number_changes_buy_none(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         con.sql("SELECT k, count(DISTINCT u) AS n FROM t GROUP BY k")
@@ -144,6 +147,7 @@ def test_of_one_row_per_unit_nothing_is_to_be_found(tmp_path: Path) -> None:
     assert entries(tmp_path) == ["known_domain"]
 
 
+@pytest.mark.slow
 def test_a_policy_s_maximum_and_a_promise_limit_what_is_found(tmp_path: Path) -> None:
     with opened(tmp_path, rows_per_unit=20) as con:
         largest = UNITS / 3 * 20
@@ -185,6 +189,7 @@ def test_every_shape_is_answered_within_its_price(
 # -- a maximum error ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", Composition)
 @pytest.mark.parametrize("error", [1500.0, 6000.0])
 def test_a_maximum_error_finds_its_bounds_and_holds_the_truth(
@@ -209,6 +214,7 @@ def test_a_maximum_error_finds_its_bounds_and_holds_the_truth(
     assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"]
 
 
+@pytest.mark.slow
 def test_bounds_of_one_error_are_not_those_of_another_one_or_of_an_epsilon(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         for error in (6000.0, 5900.0, 1500.0):
@@ -217,6 +223,7 @@ def test_bounds_of_one_error_are_not_those_of_another_one_or_of_an_epsilon(tmp_p
     assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 3
 
 
+@pytest.mark.slow
 def test_unknown_keys_find_both_bounds_for_a_maximum_error(tmp_path: Path) -> None:
     with opened(tmp_path, declared=False) as con:
         result = con.sql(ASKED, max_error=6000.0)
@@ -231,6 +238,7 @@ def missed(result: dpsql.Result) -> list[str]:
     return [each.text for each in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", Composition)
 def test_a_price_beyond_the_maximum_is_no_refusal_once_the_bounds_are_paid_for(
     composition: Composition, tmp_path: Path
@@ -255,6 +263,7 @@ def test_a_price_beyond_the_maximum_is_no_refusal_once_the_bounds_are_paid_for(
     assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"] * 2
 
 
+@pytest.mark.slow
 def test_what_an_account_cannot_pay_is_answered_within_it_once_the_bounds_are_paid_for(
     tmp_path: Path,
 ) -> None:
@@ -276,6 +285,7 @@ def test_what_an_account_cannot_pay_is_answered_within_it_once_the_bounds_are_pa
     assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"]
 
 
+@pytest.mark.slow
 def test_explain_tells_what_an_error_costs_at_least(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         told = con.explain(ASKED, max_error=400.0)
@@ -296,6 +306,7 @@ def test_an_error_that_no_bounds_keep_is_refused_before_any_are_paid_for(tmp_pat
         assert spent(con) == 0.0
 
 
+@pytest.mark.slow
 def test_an_account_without_room_for_what_may_come_pays_for_no_bounds(tmp_path: Path) -> None:
     """For the error at the smallest numbers, and for the answer at the epsilon in force."""
     with opened(tmp_path, total=0.3) as con:
@@ -317,6 +328,7 @@ def spent(con: dpsql.Connection) -> float:
     return con.budget().rho_spent
 
 
+@pytest.mark.slow
 def test_an_account_that_cannot_pay_for_all_pays_for_nothing(tmp_path: Path) -> None:
     """Not even for the number, which it could pay for."""
     with opened(tmp_path, total=1.5, composition=Composition.BASIC) as con:
@@ -327,6 +339,7 @@ def test_an_account_that_cannot_pay_for_all_pays_for_nothing(tmp_path: Path) -> 
         assert con.sql(ASKED, epsilon=0.5).cost.settled_epsilon == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_an_account_that_cannot_pay_is_told_of_the_release_that_answers(tmp_path: Path) -> None:
     with opened(tmp_path, total=1.0, composition=Composition.BASIC) as connection:
         connection.sql(ASKED, epsilon=0.9)
@@ -334,6 +347,7 @@ def test_an_account_that_cannot_pay_is_told_of_the_release_that_answers(tmp_path
             connection.sql("SELECT count(*) FROM t", epsilon=0.9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", list(Composition))
 @pytest.mark.parametrize("epsilon", [1e-5, 1e-3, 1e-1, 2.0])
 def test_every_number_that_can_be_found_can_be_answered(
@@ -363,6 +377,7 @@ def test_a_question_that_no_large_number_answers_is_refused_before_one_is_paid_f
         assert entries(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.BASIC])
 def test_an_estimate_for_the_usual_number_is_none_for_the_one_to_be_found(
     composition: Composition, tmp_path: Path
@@ -391,6 +406,7 @@ def test_what_is_answered_from_releases_alone_buys_no_number(tmp_path: Path) -> 
         assert spent(con) == 0.0
 
 
+@pytest.mark.slow
 def test_a_failure_while_weights_are_read_keeps_the_price_and_suspends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -410,6 +426,7 @@ def test_a_failure_while_weights_are_read_keeps_the_price_and_suspends(
             con.sql(ASKED)
 
 
+@pytest.mark.slow
 def test_the_word_is_taken_wherever_a_number_is(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         con.sql("SET max_rows_contributed = 3")
@@ -423,6 +440,7 @@ def test_the_word_is_taken_wherever_a_number_is(tmp_path: Path) -> None:
     assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 3  # that of sums is another
 
 
+@pytest.mark.slow
 def test_what_a_session_may_not_ask_is_answered_within_it_once_the_bounds_are_paid_for(
     tmp_path: Path,
 ) -> None:

@@ -98,6 +98,7 @@ def refused(con: dpsql.Connection, sql: str) -> dpsql.Error:
 # -- which table is read ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.few(6)
 @pytest.mark.parametrize("name", PRIVATE, ids=str)
 def test_a_name_with_its_schema_reads_that_table_however_it_is_written(
@@ -115,6 +116,7 @@ def test_a_name_with_its_schema_reads_that_table_however_it_is_written(
     assert described == ["uid", "k", own]
 
 
+@pytest.mark.slow
 def test_all_spellings_of_a_table_are_one_question_and_two_tables_are_two(
     con: dpsql.Connection,
 ) -> None:
@@ -294,6 +296,7 @@ def test_a_name_that_an_inner_table_hides_means_the_outer_one(
     assert con.sql(sql).fetchall() == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*PRIVATE, *PUBLIC], ids=str)
 def test_columns_alone_of_every_schema_are_told_for_nothing(
     con: dpsql.Connection, name: TableName
@@ -348,6 +351,7 @@ def test_private_rows_of_every_schema_stay_private(
 # -- the tail --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.few(2)
 @pytest.mark.parametrize("place", range(len(PUBLIC)))
 def test_the_tail_reads_public_tables_of_every_schema(con: dpsql.Connection, place: int) -> None:
@@ -380,6 +384,7 @@ def test_public_tables_of_one_name_stand_side_by_side(con: dpsql.Connection) -> 
     assert sorted(str(row[0]) for row in private) == ["1-0", "1-2"]
 
 
+@pytest.mark.slow
 def test_rooms_keep_public_tables_of_two_schemas_apart(file: Path) -> None:
     engine = dpsql.DuckDBEngine(file)
     for _ in range(3):  # the second and third connection find the room of the first
@@ -392,6 +397,7 @@ def test_rooms_keep_public_tables_of_two_schemas_apart(file: Path) -> None:
 # -- joins, links and views ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_link_leads_to_a_table_of_another_schema(file: Path) -> None:
     with duckdb.connect(str(file.with_name("links.duckdb"))) as owner:
         owner.execute("CREATE SCHEMA a; CREATE SCHEMA b")

@@ -86,6 +86,7 @@ def test_the_charge_is_settled_before_the_tail_runs(
     assert [(report.queries, report.unsettled) for report in seen] == [(1, 0)]
 
 
+@pytest.mark.slow
 def test_a_statement_asked_afresh_is_paid_again_with_new_noise_and_another_salt(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +175,7 @@ def test_an_interrupt_after_reserving_keeps_the_whole_reservation(
     assert len(connection.sql(QUESTION).fetchall()) > 0, "the connection still works"
 
 
+@pytest.mark.slow
 def test_a_failing_tail_costs_its_release_and_names_no_value(connection: dpsql.Connection) -> None:
     with fails_with("tail_failed") as caught:
         connection.sql("SELECT (SELECT unnest([n, n + 1])) FROM (SELECT count(*) AS n FROM visits)")
@@ -273,6 +275,7 @@ def test_a_new_connection_buys_no_new_budget(tmp_path: Path) -> None:
         assert second.budget().rho_spent == spent
 
 
+@pytest.mark.slow
 def test_threads_share_one_connection_and_every_query_is_charged(
     connection: dpsql.Connection,
 ) -> None:
@@ -486,6 +489,7 @@ def test_the_private_file_cannot_be_written(connection: dpsql.Connection) -> Non
             inside(connection, "private").execute(sql)
 
 
+@pytest.mark.slow
 def test_the_twin_and_the_tail_hold_no_private_rows(connection: dpsql.Connection) -> None:
     counts = "SELECT k, count(*) AS n FROM visits GROUP BY k"
     connection.sql(f"SELECT name, n FROM shops JOIN ({counts}) USING (k)")

@@ -421,6 +421,7 @@ def test_odd_options_of_a_statement_are_refused_with_an_error_of_ours(
     assert isinstance(refused.value.orig, dpsql.Error)
 
 
+@pytest.mark.slow
 def test_every_name_survives_quoting(tmp_path: Path) -> None:
     """Every keyword of DuckDB can name a column, however SQLAlchemy spells it."""
     found = duckdb.sql("SELECT DISTINCT keyword_name FROM duckdb_keywords() ORDER BY ALL")
@@ -587,6 +588,7 @@ def test_errors_are_those_of_sqlalchemy_with_ours_inside(clinic: Path) -> None:
 # -- data frames ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_pandas_reads_through_an_engine_without_warnings(clinic: Path, visits: sa.Table) -> None:
     engine = sa.create_engine(address(clinic).replace("budget.db", "pandas.db"))

@@ -91,6 +91,7 @@ def best(found: TunedAggregate) -> TriedSetting:
 # -- what is found -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_cap_that_leaves_nothing_out_is_recommended_for_large_groups(
     connection: dpsql.Connection,
 ) -> None:
@@ -104,6 +105,7 @@ def test_the_cap_that_leaves_nothing_out_is_recommended_for_large_groups(
     assert best(small).max_groups_contributed == 1
 
 
+@pytest.mark.slow
 def test_rows_of_the_whole_are_tuned_by_one_estimate(
     connection: dpsql.Connection, tmp_path: Path
 ) -> None:
@@ -116,6 +118,7 @@ def test_rows_of_the_whole_are_tuned_by_one_estimate(
     assert [name for name, _, _ in paid(tmp_path)] == [LEFT_OUT_MECHANISM]
 
 
+@pytest.mark.slow
 def test_rows_in_groups_are_tuned_over_both_caps(connection: dpsql.Connection) -> None:
     asked = "SELECT c, COUNT(*) AS n FROM visits GROUP BY c"
     found = only(connection.tune(asked, groups=[2, 6], rows=[1, 3], share=1.0, epsilon=200.0))
@@ -156,6 +159,7 @@ def test_rows_are_found_to_be_the_trouble_where_nobody_gives_a_number(tmp_path: 
         assert {one.max_rows_contributed for one in units.tried} == {10}
 
 
+@pytest.mark.slow
 def test_bounds_outside_of_which_few_values_lie_are_recommended(
     connection: dpsql.Connection,
 ) -> None:
@@ -173,6 +177,7 @@ def test_bounds_outside_of_which_few_values_lie_are_recommended(
     assert (ends.high[0] - ends.low[0]) / 2 == pytest.approx(found.tried[1].margin95)
 
 
+@pytest.mark.slow
 def test_the_noise_of_a_setting_is_that_of_the_question_asked_with_it(
     connection: dpsql.Connection,
 ) -> None:
@@ -182,6 +187,7 @@ def test_the_noise_of_a_setting_is_that_of_the_question_asked_with_it(
         assert answer.blocks[0].columns[0].margin95 == pytest.approx(one.margin95)
 
 
+@pytest.mark.slow
 def test_a_question_that_finds_its_cap_itself_is_tuned_with_numbers(
     connection: dpsql.Connection,
 ) -> None:
@@ -189,6 +195,7 @@ def test_a_question_that_finds_its_cap_itself_is_tuned_with_numbers(
     assert [one.max_groups_contributed for one in found.tried] == [1, 2, 3, 5, 9, 17, 33]
 
 
+@pytest.mark.slow
 def test_declared_groups_bound_the_caps_that_are_tried(connection: dpsql.Connection) -> None:
     found = only(connection.tune(DECLARED, groups=[3, 40], share=1.0))
     nothing = found.tried[1]
@@ -209,6 +216,7 @@ def test_usual_caps_keep_within_the_maximum(tmp_path: Path) -> None:
 # -- what it costs -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_price_is_the_share_and_known_before(
     connection: dpsql.Connection, tmp_path: Path
 ) -> None:
@@ -223,6 +231,7 @@ def test_the_price_is_the_share_and_known_before(
     assert connection.budget().rho_spent == pytest.approx(done.cost.settled.rho, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_tuned_again_it_costs_nothing_and_says_the_same(
     connection: dpsql.Connection, tmp_path: Path
 ) -> None:
@@ -244,6 +253,7 @@ def test_what_tuning_learned_is_told_with_the_question_for_nothing(
     assert [name for name, _, _ in paid(tmp_path)].count(LEFT_OUT_MECHANISM) == 1
 
 
+@pytest.mark.slow
 def test_estimates_are_reserved_before_anything_is_read_and_kept_with_what_was_asked(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -419,6 +429,7 @@ def test_no_bounds_are_recommended_where_all_are_too_narrow() -> None:
     assert "wider" in found.reason
 
 
+@pytest.mark.slow
 def test_it_is_shown_as_a_table_and_as_json(connection: dpsql.Connection) -> None:
     tuning = connection.tune(KEYED, groups=[1, 9], share=1.0)
     text = repr(tuning)
@@ -432,6 +443,7 @@ def test_it_is_shown_as_a_table_and_as_json(connection: dpsql.Connection) -> Non
     assert "nothing was read" in repr(connection.tune(WHOLE, dry_run=True))
 
 
+@pytest.mark.slow
 def test_a_failed_estimate_suspends_the_account_and_keeps_what_was_reserved(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -456,6 +468,7 @@ def test_a_failed_estimate_suspends_the_account_and_keeps_what_was_reserved(
         assert sorted(filter(None, failures)) == sorted(charge.entry for charge in charges)
 
 
+@pytest.mark.slow
 def test_the_small_world_can_be_tuned(tmp_path: Path) -> None:
     with (
         world_file(tmp_path / "world.duckdb", *SMALL_WORLD) as path,

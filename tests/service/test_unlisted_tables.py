@@ -121,6 +121,7 @@ def test_a_table_that_appears_later_changes_nothing(
         assert_is_the_view(connection, "later")
 
 
+@pytest.mark.slow
 def test_a_table_that_the_policy_lists_later_hides_the_view(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_table_that_the_policy_lists_later_hides_the_view(
         connection.sql("SELECT * FROM salaries")
 
 
+@pytest.mark.slow
 def test_connections_of_one_engine_know_their_own_tables_alone(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -180,6 +182,7 @@ STATEMENTS = (
 NAMES = ("salaries", "Raw_plays", "mart.pay", '"mart.pay"', "x.main.salaries", "main.pay")
 
 
+@pytest.mark.slow
 def test_refusals_do_not_tell_an_unlisted_table_from_none(place: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
@@ -206,6 +209,7 @@ def test_a_policy_that_does_not_fit_is_refused_without_names_of_unlisted_tables(
         assert hidden not in f"{raised.value} {raised.value.hint}"
 
 
+@pytest.mark.slow
 def test_names_of_unlisted_schemas_change_no_meaning(place: Path) -> None:
     """`public` stands for `main`, whether or not the owner has an unlisted schema of that name."""
     with connect(place) as connection:
@@ -217,6 +221,7 @@ def test_names_of_unlisted_schemas_change_no_meaning(place: Path) -> None:
         assert sorted(connection.sql("SELECT artist FROM x.genres")) == before
 
 
+@pytest.mark.slow
 def test_listings_hold_listed_tables_alone(
     connection: Connection, clock: Callable[[int], None]
 ) -> None:
@@ -238,6 +243,7 @@ def test_listings_hold_listed_tables_alone(
             assert hidden not in seen, sql
 
 
+@pytest.mark.slow
 def test_nothing_of_an_unlisted_table_can_be_reached_from_a_connection(
     connection: Connection,
 ) -> None:

@@ -77,6 +77,7 @@ def entries(directory: Path) -> list[str]:
     return [read_record(entry.plan).blocks[0].mechanism for entry in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", Composition)
 def test_a_sum_finds_its_bounds_and_the_truth_for_its_price(
     composition: Composition, tmp_path: Path
@@ -95,6 +96,7 @@ def test_a_sum_finds_its_bounds_and_the_truth_for_its_price(
     assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"]
 
 
+@pytest.mark.slow
 def test_bounds_are_learned_once_for_rows_and_value(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         explained = con.explain(ASKED)
@@ -128,6 +130,7 @@ SHAPES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", SHAPES)
 @pytest.mark.parametrize("rows", [1, AUTO])
 def test_every_shape_of_question_finds_bounds(asked: str, rows: Any, tmp_path: Path) -> None:
@@ -150,6 +153,7 @@ def test_no_row_makes_a_question_fail_or_its_bounds_more_than_the_ladder(tmp_pat
             assert len(result) == 1
 
 
+@pytest.mark.slow
 def test_of_nothing_but_null_the_answer_is_next_to_nothing_and_says_so(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         result = con.sql("SELECT sum(z) AS s FROM t")
@@ -167,6 +171,7 @@ def test_bounds_are_not_paid_for_where_the_question_cannot_be(tmp_path: Path) ->
     assert entries(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", Composition)
 @pytest.mark.parametrize("error", [500.0, 3000.0])
 def test_a_maximum_error_finds_bounds_of_values_and_holds_the_truth(
@@ -188,6 +193,7 @@ def test_a_maximum_error_finds_bounds_of_values_and_holds_the_truth(
     assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "error", "kept"),
     [
@@ -215,6 +221,7 @@ def test_a_maximum_error_is_kept_or_told_whatever_the_values_are(
         assert again.warnings == result.warnings
 
 
+@pytest.mark.slow
 def test_values_that_public_facts_bound_are_not_drawn_for_a_maximum_error(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         asked = "SELECT sum(i % 10) AS a, sum(CASE WHEN x > 20 THEN 5 ELSE 0 END) AS b FROM t"
@@ -228,6 +235,7 @@ PER_UNIT = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "low", "high"),
     [("n", 0, 2), ("d", 0, 2), ("n / 60.0", 0, 0.05), ("3 - n", 1.5, 3), ("total", 0, 96)],
@@ -244,12 +252,14 @@ def test_bounds_of_counts_and_sums_of_a_unit_are_found(
     assert f"{value} is clamped to" in " ".join(given.declared)
 
 
+@pytest.mark.slow
 def test_bounds_that_are_found_are_within_those_of_a_count(tmp_path: Path) -> None:
     with opened(tmp_path) as con:  # -9 is between -12 and -8, which could be drawn otherwise
         said = con.sql(f"SELECT sum(n - 10) {PER_UNIT}").warnings
     assert any("n - 10 is clamped to -10 to " in each.text for each in said)
 
 
+@pytest.mark.slow
 def test_an_account_that_bounds_make_too_dear_pays_no_more_than_the_epsilon_in_force(
     tmp_path: Path,
 ) -> None:
@@ -260,6 +270,7 @@ def test_an_account_that_bounds_make_too_dear_pays_no_more_than_the_epsilon_in_f
         assert con.sql(ASKED, max_error=70.0).cost.stored
 
 
+@pytest.mark.slow
 def test_no_roll_up_answers_before_bounds_are_known(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         given = "sum(x, contribution_bounds_per_row => (-100, 100)) AS s"  # those told until then
@@ -269,6 +280,7 @@ def test_no_roll_up_answers_before_bounds_are_known(tmp_path: Path) -> None:
         con.sql(f"SELECT {given} FROM t", answer_from="released")
 
 
+@pytest.mark.slow
 def test_bounds_can_be_tried_of_a_sum_that_has_none(tmp_path: Path) -> None:
     asked, given = "SELECT sum(x) AS s FROM t", "sum(x, contribution_bounds_per_row => (0, 100))"
     with opened(tmp_path) as con:

@@ -12,6 +12,7 @@ AROUND = "SELECT COUNT(*) FROM visits v WHERE n > (SELECT AVG(n) FROM visits w W
 GROUPS = "SELECT c, AVG(n) FROM visits GROUP BY c"
 
 
+@pytest.mark.slow
 def test_the_groups_are_a_question_of_their_own_that_is_paid_once(tmp_path: Path) -> None:
     with connect(tmp_path) as con:
         plan = con.explain(AROUND)
@@ -46,6 +47,7 @@ def test_groups_that_may_not_come_out_are_refused_for_nothing(tmp_path: Path, ke
         assert con.budget().queries == 0
 
 
+@pytest.mark.slow
 def test_a_row_around_that_is_public_has_the_value_of_its_group(
     tmp_path: Path, no_noise: None
 ) -> None:

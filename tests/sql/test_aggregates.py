@@ -370,6 +370,7 @@ def test_several_values_are_counted_as_one_and_none_where_one_is_null() -> None:
     assert found[()] == [len(texts)]
 
 
+@pytest.mark.slow
 def test_distinct_values_are_the_same_beside_other_aggregates() -> None:
     rng = np.random.default_rng(3)
     rows = [
@@ -569,6 +570,7 @@ def test_a_refused_aggregate_names_what_to_ask_instead(aggregate: str, instead: 
     assert instead in (refused.value.hint or "")
 
 
+@pytest.mark.slow
 def test_a_composed_aggregate_is_one_entry_and_one_estimate() -> None:
     """No other module asks which one it is, so that another is added in these two."""
     package = Path(__file__).parents[2] / "dpsql"
@@ -775,6 +777,7 @@ def test_what_is_no_number_is_recognised(text: str) -> None:
     assert not is_number(expression(text), TABLE)
 
 
+@pytest.mark.slow
 def test_values_that_may_be_nan_are_not_counted_by_averages() -> None:
     counted = {
         "i": MeasureKind.VALUES,
@@ -792,6 +795,7 @@ def test_values_that_may_be_nan_are_not_counted_by_averages() -> None:
     assert next(iter(found.values()))[1] == 2
 
 
+@pytest.mark.slow
 def test_released_spreads_and_distinct_counts_come_with_intervals(tmp_path: Path) -> None:
     with connect(tmp_path) as connection:
         result: dpsql.Result = connection.sql(

@@ -196,6 +196,7 @@ def values(kind: type[exp.Expr], name: str) -> list[object]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", LAYERS, ids=IDS)
 def test_a_node_with_an_argument_that_is_not_read_is_refused(layer: Layer) -> None:
     tried = 0
@@ -280,11 +281,13 @@ _NAMES: Final = {(exp.Column, name) for name in ("table", "db", "catalog")} | {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", [each for each in LAYERS if each.writes], ids=lambda e: e.name)
 def test_a_rule_reads_what_it_says_that_it_reads(layer: Layer) -> None:
     assert sorted(set(passed_over(layer))) == []
 
 
+@pytest.mark.slow
 def test_a_rule_that_forgets_an_argument_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As ``NOT LIKE`` was once answered as ``LIKE``."""
 

@@ -240,6 +240,7 @@ def keys_named(rows: Sequence[Row], question: str, chosen: set[int | None]) -> N
     return frozenset(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 @examples_of(3)
 @given(rows_of_units, names_of, st.integers(1, 3), st.sampled_from([1, 2, 7]), st.integers(1, 2))
@@ -305,11 +306,13 @@ TWINS: dict[str, Change] = {
 }
 
 
+@pytest.mark.slow
 def test_the_crowd_is_what_the_twins_need() -> None:
     for question in QUESTIONS[:1]:
         assert audited(asked(question).plans[0], CROWD, SOME, 2, 2) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWINS)
 def test_the_audit_notices(name: str) -> None:
     assert audited(asked(QUESTIONS[0]).plans[0], CROWD, SOME, 2, 2, TWINS[name])
@@ -330,6 +333,7 @@ def test_a_counting_over_a_key_without_a_name_is_noticed() -> None:
             assert (counted == expected) == (change is same)
 
 
+@pytest.mark.slow
 def test_steps_are_those_of_the_mechanism() -> None:
     rng = np.random.default_rng(4)
     pairs = {(int(pair[0]), int(pair[1])) for pair in rng.integers(0, (40, 25), (300, 2))}
@@ -402,6 +406,7 @@ class Watched(NeverInOrder):
         return self.stage.totals(named, cap)
 
 
+@pytest.mark.slow
 def test_steps_ask_for_released_names_only_and_count_no_others() -> None:
     plan = asked(QUESTIONS[0], epsilon=20.0, delta=1e-3).plans[0]
     rows: list[Row] = [
@@ -555,6 +560,7 @@ QUERY = (
 )
 
 
+@pytest.mark.slow
 def test_answers_are_near_the_true_ones(connection: dpsql.Connection) -> None:
     result, true = connection.sql(QUERY, max_rows_contributed=3), plain(QUERY)
     rows = result.fetchall()
@@ -568,6 +574,7 @@ def test_answers_are_near_the_true_ones(connection: dpsql.Connection) -> None:
     assert result.cost.settled == result.cost.reserved
 
 
+@pytest.mark.slow
 def test_a_stored_release_knows_where_its_counts_came_from(connection: dpsql.Connection) -> None:
     for sql in (QUERY, "SELECT a, count(DISTINCT u) AS n, count(*) AS c FROM single GROUP BY a"):
         first, again = connection.sql(sql), connection.sql(sql)
@@ -623,6 +630,7 @@ def test_intervals_hold_as_often_as_they_say_after_scaling() -> None:
     assert inside < trials
 
 
+@pytest.mark.slow
 def test_what_is_asked_of_the_noise_is_answered_by_row(connection: dpsql.Connection) -> None:
     sql = (
         "SELECT a, count(DISTINCT u) AS n, DP_INTERVAL_LOW(count(DISTINCT u)) AS low, "
@@ -646,6 +654,7 @@ def test_units_with_one_key_are_counted_in_the_round_that_names(
     assert width.max() < 50
 
 
+@pytest.mark.slow
 def test_keys_alone_are_named_in_rounds(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT DISTINCT a FROM r")
     rows = result.fetchall()
@@ -665,6 +674,7 @@ def test_the_words_of_an_answer_say_what_decided(connection: dpsql.Connection) -
         assert words in shown
 
 
+@pytest.mark.slow
 def test_an_answer_says_that_rows_left_out_are_not_told(connection: dpsql.Connection) -> None:
     counted = "SELECT a, count(*) AS n FROM r GROUP BY a"
     words = "With auto, what max_rows_contributed (3) leaves out is not told."
@@ -690,6 +700,7 @@ def test_an_answer_without_groups_costs_as_much(connection: dpsql.Connection) ->
     assert result.intervals() is not None
 
 
+@pytest.mark.slow
 def test_progress_tells_each_percent_once_whatever_comes_out(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "r.duckdb")) as writer:
         writer.execute(WORLD)
@@ -755,6 +766,7 @@ def test_the_word_is_none_of_any_other_parameter() -> None:
 # -- failures -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", range(5))
 def test_a_step_that_fails_on_private_rows_keeps_the_price_and_suspends(
     step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -95,6 +95,7 @@ HIDDEN = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("sql", SORTED)
 def test_a_declared_enum_is_sorted_as_plain_sql_sorts_it(

@@ -257,6 +257,7 @@ def test_bounds_that_are_far_apart(measure: str, bounding: str, possible: bool, 
         check(question, rows_of(units, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("units", [1, 3, 40])
 def test_refusals_of_bounds_are_free_and_answers_do_not_fail(tmp_path: Path, units: int) -> None:

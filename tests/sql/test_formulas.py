@@ -148,6 +148,7 @@ def test_a_condition_of_any_or_all_rows_is_a_count_beyond_noise(condition: str, 
         assert row[0] is row[1]
 
 
+@pytest.mark.slow
 def test_one_row_does_not_decide_a_condition(tmp_path: Path) -> None:
     """It is hidden by noise, whichever way it would decide; many rows are not."""
     rows = "INSERT INTO visits (uid, k, flag) SELECT i, i % 2, i > 500 FROM range(1000) r(i)"

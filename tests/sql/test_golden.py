@@ -8,6 +8,7 @@ from golden_files import Case, cases, files, written
 CASES = [case for file in files() for case in cases(file)]
 
 
+@pytest.mark.slow
 @pytest.mark.few(1000)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file}: {case.title}")
 def test_generated_sql_is_the_golden_one(case: Case) -> None:

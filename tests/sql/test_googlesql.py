@@ -141,6 +141,7 @@ AVERAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise", "discovered_keys")
 @pytest.mark.parametrize("of", AVERAGES)
 def test_an_average_of_units_is_that_of_their_averages(

@@ -51,6 +51,7 @@ def plain(sql: str) -> list[tuple[object, ...]]:
         return engine.execute(sql).fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("discovered_keys")
 @pytest.mark.few(1)
 @pytest.mark.parametrize("sql", QUESTIONS)
@@ -61,6 +62,7 @@ def test_without_noise_the_answer_is_that_of_duckdb(
         assert sorted(con.sql(sql).fetchall(), key=repr) == sorted(plain(sql), key=repr)
 
 
+@pytest.mark.slow
 def test_order_and_limit_apply_to_all_sets_together(tmp_path: Path, no_noise: None) -> None:
     sql = (
         "SELECT k, COUNT(*) AS n, SUM(n) FROM visits GROUP BY ROLLUP (k) "
@@ -70,6 +72,7 @@ def test_order_and_limit_apply_to_all_sets_together(tmp_path: Path, no_noise: No
         assert con.sql(sql).fetchall() == plain(sql)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order",
     [
@@ -89,12 +92,14 @@ def test_order_may_compute_with_what_is_selected(
         assert con.sql(sql).fetchall() == plain(sql)
 
 
+@pytest.mark.slow
 def test_names_are_those_of_duckdb(tmp_path: Path) -> None:
     sql = "SELECT k, COUNT(*), SUM(n) AS total FROM visits GROUP BY ROLLUP (k)"
     with connect(tmp_path) as con:
         assert con.sql(sql).columns == ["k", "count_star()", "total"]
 
 
+@pytest.mark.slow
 def test_each_set_pays_its_own_price(tmp_path: Path) -> None:
     with connect(tmp_path) as con:
         one = con.explain("SELECT k, s, COUNT(*) FROM visits GROUP BY k, s").reserved
@@ -103,6 +108,7 @@ def test_each_set_pays_its_own_price(tmp_path: Path) -> None:
     assert cube.reserved.rho == pytest.approx(4 * one.rho, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "blocks"),
     [
@@ -123,6 +129,7 @@ def test_a_subquery_of_all_sets_is_paid_once(sql: str, blocks: int, tmp_path: Pa
         assert len(con.explain(sql.format(joined, joined)).blocks) == blocks
 
 
+@pytest.mark.slow
 def test_a_subquery_of_a_subquery_of_all_sets_is_paid_once(tmp_path: Path) -> None:
     lowest = "SELECT COUNT(*) / 9 FROM visits"
     inner = (
@@ -166,6 +173,7 @@ def test_what_cannot_be_answered_is_refused(sql: str, code: str) -> None:
         planned(sql, SCHEMA, policy())
 
 
+@pytest.mark.slow
 def test_a_public_tail_keeps_its_own_grouping_sets(tmp_path: Path, no_noise: None) -> None:
     sql = (
         "SELECT k, s, sum(n) FROM (SELECT k, s, COUNT(*) AS n FROM visits GROUP BY k, s) "

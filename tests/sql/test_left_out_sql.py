@@ -259,6 +259,7 @@ def test_one_unit_moves_an_estimate_within_its_sensitivity_at_length() -> None:
     search(many_examples_of(80))
 
 
+@pytest.mark.slow
 @pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("sql", "expected"),
@@ -281,6 +282,7 @@ def test_the_sensitivity_is_reached(sql: str, expected: int) -> None:
     assert LADDER_STEPS - 1 <= rungs <= LADDER_STEPS
 
 
+@pytest.mark.slow
 def test_the_sums_are_what_bounding_keeps_and_leaves_out() -> None:
     """Against the same computed in Python, of units of many sizes."""
     rng = np.random.default_rng(4)
@@ -337,6 +339,7 @@ def test_no_rows_are_nothing() -> None:
     assert set(exact(plan, plan.estimates[0], [])) == {0}
 
 
+@pytest.mark.slow
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("sql", "counted"),

@@ -68,6 +68,7 @@ def connections(
         yield private, plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", CORPUS)
 @pytest.mark.usefixtures("no_noise", "discovered_keys")
 def test_answers_over_several_tables_equal_those_of_plain_duckdb(
@@ -89,6 +90,7 @@ def test_rows_without_a_linking_value_are_in_no_group_of_it(
     assert found != plain.sql(orders.format("")).fetchall()
 
 
+@pytest.mark.slow
 def test_the_corpus_has_answers_with_many_rows(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],
 ) -> None:

@@ -423,6 +423,7 @@ def test_the_order_shows_where_doubles_are_summed(monkeypatch: pytest.MonkeyPatc
     assert reordered(UNEVEN, REORDERED[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", ["DOUBLE", "FLOAT", "INTERVAL"])
 def test_a_released_key_does_not_show_which_row_came_first(type_: str, tmp_path: Path) -> None:
     values = ("'30 days'", "'1 month'") if type_ == "INTERVAL" else ("'0.0'", "'-0.0'")
@@ -498,6 +499,7 @@ def caught(world: World, sql: str, **parameters: Any) -> bool:
     return audit(world, found) != {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"])
 def test_the_audit_notices_joins_that_forget_the_unit(
     kind: str, monkeypatch: pytest.MonkeyPatch
@@ -511,6 +513,7 @@ def test_the_audit_notices_joins_that_forget_the_unit(
     assert caught(world, illegal)
 
 
+@pytest.mark.slow
 def test_the_audit_notices_public_rows_taken_for_a_units(monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT v.k, count(*) FROM {} ON s.uid = v.uid GROUP BY v.k"
     assert not caught(CROWD, sql.format("visits v LEFT JOIN shops s"))
@@ -521,6 +524,7 @@ def test_the_audit_notices_public_rows_taken_for_a_units(monkeypatch: pytest.Mon
     assert caught(CROWD, sql.format("shops s LEFT JOIN visits v"))
 
 
+@pytest.mark.slow
 def test_the_audit_notices_a_link_followed_to_the_wrong_column(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -598,6 +602,7 @@ def test_the_audit_notices_links_between_units_that_are_believed(
     assert caught(world, sql)
 
 
+@pytest.mark.slow
 def test_the_audit_notices_subqueries_along_links_that_are_believed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -690,6 +695,7 @@ def test_the_audit_notices_conditions_that_ask_for_private_rows(
     assert caught(world, sql.format("orders"))
 
 
+@pytest.mark.slow
 def test_the_audit_notices_rows_without_a_match_under_another_unit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -719,6 +725,7 @@ def test_the_audit_notices_values_of_the_rows_of_others(monkeypatch: pytest.Monk
     assert caught(world, sql.format("o.k = v.k"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", ["LEFT JOIN shops s", "ANTI JOIN shops s"])
 def test_the_audit_notices_equalities_of_joins_that_keep_rows_without_a_match(
     other: str, monkeypatch: pytest.MonkeyPatch
@@ -732,6 +739,7 @@ def test_the_audit_notices_equalities_of_joins_that_keep_rows_without_a_match(
     assert caught(world, sql.format(other, "a.k"))
 
 
+@pytest.mark.slow
 def test_the_audit_notices_casts_among_equalities(monkeypatch: pytest.MonkeyPatch) -> None:
     world = {**CROWD, "badges": [("1", 1), ("01", 2), (" 1", 3)]}
     sql = "SELECT count(*) FROM badges b JOIN {} s ON b.uid = s.uid JOIN badges c ON c.uid = s.uid"
@@ -744,6 +752,7 @@ def test_the_audit_notices_casts_among_equalities(monkeypatch: pytest.MonkeyPatc
     assert caught(world, sql.format("shops"))
 
 
+@pytest.mark.slow
 def test_the_audit_notices_rows_made_distinct_across_units(monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT k, count(*) FROM (SELECT DISTINCT uid, k FROM visits) GROUP BY k"
     assert not caught(CROWD, sql)
@@ -766,6 +775,7 @@ def test_the_audit_notices_windows_of_several_units(monkeypatch: pytest.MonkeyPa
     assert caught(world, sql.format("k"))
 
 
+@pytest.mark.slow
 def test_the_audit_notices_groups_of_several_units(monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT c, count(*) FROM (SELECT {0}, count(*) AS c FROM visits GROUP BY {0}) GROUP BY c"
     assert not caught(CROWD, sql.format("uid"))

@@ -18,6 +18,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "names", "blocks"),
     [
@@ -41,6 +42,7 @@ def test_a_list_of_groups_is_named_as_it_was_written(
     assert len(connection.explain(sql).blocks) == blocks
 
 
+@pytest.mark.slow
 def test_a_list_is_the_same_question_as_its_groups(connection: dpsql.Connection) -> None:
     connection.sql("SELECT DISTINCT s FROM visits WHERE k = 3 AND n > 1")
     listed = "SELECT list(DISTINCT s) FILTER (WHERE n > 1) FROM visits WHERE k = 3"
@@ -62,6 +64,7 @@ def _unsalted(sql: str | None) -> str:
     return re.sub(r"-?\d{9,}", "salt", str(sql))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_of_equal_counts_the_least_value_is_taken_and_none_without_rows(tmp_path: Path) -> None:
     rows = "INSERT INTO visits SELECT i, i // 40 + 1, chr(97 + (i % 2)::INT) FROM range(80) t(i)"

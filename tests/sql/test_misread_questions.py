@@ -47,6 +47,7 @@ def connection(tmp_path: Path, no_noise: None) -> dpsql.Connection:
 # -- private subqueries ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("condition", "countries"),
     [
@@ -128,6 +129,7 @@ def test_like_is_compared_with_like(
     assert connection.sql(f"SELECT COUNT(*) FROM users WHERE {condition}").fetchall() == [(count,)]
 
 
+@pytest.mark.slow
 def test_what_fails_on_released_rows_is_mended_for_nothing(
     connection: dpsql.Connection,
 ) -> None:
@@ -142,6 +144,7 @@ def test_what_fails_on_released_rows_is_mended_for_nothing(
 # -- keys that are the unit -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_key_that_a_join_makes_equal_to_the_unit_is_refused(
     connection: dpsql.Connection,
 ) -> None:
@@ -177,6 +180,7 @@ def test_a_condition_of_the_list_is_kept(connection: dpsql.Connection) -> None:
     assert connection.sql(sql).fetchall() == [(1000,)]
 
 
+@pytest.mark.slow
 def test_public_values_are_counted_as_they_are(connection: dpsql.Connection) -> None:
     assert connection.sql("SELECT COUNT(*) FROM (SELECT DISTINCT y FROM facts)").fetchall() == [
         (4,)
@@ -200,6 +204,7 @@ NO_COUNTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "counts"), [*((sql, True) for sql in COUNTS), *((sql, False) for sql in NO_COUNTS)]
 )
@@ -219,6 +224,7 @@ def test_an_answer_that_counts_released_groups_says_so(
     assert (COUNTED in " ".join(told(connection, sql).split())) == counts
 
 
+@pytest.mark.slow
 def test_what_is_counted_above_a_release_makes_it_no_other_release(
     connection: dpsql.Connection,
 ) -> None:
@@ -282,6 +288,7 @@ def test_what_can_be_computed_is(connection: dpsql.Connection, condition: str, r
     assert abs(found - rows) <= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "per_unit",
     ["SUM(COALESCE(n, 0.0))", "SUM(CASE WHEN plan = 'free' THEN n ELSE 0.0 END)"],
@@ -296,6 +303,7 @@ def test_integers_stand_beside_decimal_literals(
     ).fetchall() == [(USERS,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "quantile",
     [
@@ -313,6 +321,7 @@ def test_quantiles_of_counts_per_unit_are_among_them(
     assert found == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "groups"),
     [
@@ -376,6 +385,7 @@ def test_a_condition_without_a_declared_key_is_told(connection: dpsql.Connection
     assert "free, paid" in str(refused.value.hint)
 
 
+@pytest.mark.slow
 def test_a_column_may_have_two_names(connection: dpsql.Connection) -> None:
     rows = connection.sql(
         "SELECT COUNT(*) FROM (SELECT u, b FROM (SELECT id AS u, id AS b FROM users) c) a "
@@ -384,6 +394,7 @@ def test_a_column_may_have_two_names(connection: dpsql.Connection) -> None:
     assert rows == [(USERS,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["current_date", "CURRENT_TIME", "localtimestamp", "today()"])
 def test_the_clock_may_stand_beside_aggregates(connection: dpsql.Connection, asked: str) -> None:
     result = connection.sql(f"SELECT {asked}, COUNT(*) FROM users")
@@ -396,6 +407,7 @@ def test_the_database_has_its_own_name(connection: dpsql.Connection) -> None:
     assert list(result.columns) == ["current_database()", "current_catalog"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "rows"),
     [

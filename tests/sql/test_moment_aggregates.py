@@ -205,6 +205,7 @@ def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
         yield opened
 
 
+@pytest.mark.slow
 def test_answers_are_moments_near_the_true_ones(connection: dpsql.Connection) -> None:
     given = "contribution_bounds_per_row => (DATE '2023-01-01', DATE '2025-01-01')"
     answer = connection.sql(
@@ -230,6 +231,7 @@ def test_answers_are_moments_near_the_true_ones(connection: dpsql.Connection) ->
     assert present(connection.explain("SELECT max(near) FROM r").blocks[0].columns[0].beyond) > 0
 
 
+@pytest.mark.slow
 def test_a_moment_stands_in_a_statement_as_a_constant(connection: dpsql.Connection) -> None:
     sql = "SELECT count(*) FROM r WHERE near >= (SELECT max(near) FROM r) - INTERVAL 9 DAY"
     ((rows,),) = connection.sql(sql).fetchall()

@@ -123,6 +123,7 @@ TWICE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("sql", [*AS_KEYS, *RANKED, *TWICE])
 def test_every_awkward_value_survives_its_release(sql: str, connection: dpsql.Connection) -> None:

@@ -439,6 +439,7 @@ def within(value: float, rows: list[float], fraction: Fraction, tolerance: float
     return below <= fraction * len(rows) <= upto
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("fill", "keys"),
@@ -478,6 +479,7 @@ def plain(fill: str, sql: str) -> list[Row]:
         return connection.execute(sql).fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("exact")
 def test_extremes_are_values_near_the_ends_of_their_group(connect: Connect) -> None:
     """Without noise one row is meant to lie beyond, which is the end itself if two rows have it."""
@@ -508,6 +510,7 @@ def test_the_smallest_is_never_above_the_largest(connect: Connect) -> None:
         assert low <= high
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("exact")
 def test_quantiles_stand_beside_the_counts_of_their_group(connect: Connect) -> None:
     """The largest groups come in the order of their counts, each with its own median."""
@@ -522,6 +525,7 @@ def test_quantiles_stand_beside_the_counts_of_their_group(connect: Connect) -> N
         assert all(abs(median - a / 2) < 1e-3 for a, _, median in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("exact")
 def test_grouping_sets_leave_the_arguments_of_aggregates_alone(connect: Connect) -> None:
     """A key that a set leaves out is NULL in the answer, not in the rows that are aggregated."""
@@ -559,6 +563,7 @@ def test_groups_without_rows_are_answered_within_the_bounds(
         assert all(-2 <= value <= 3.5 for value in medians)
 
 
+@pytest.mark.slow
 def test_quantiles_of_the_same_values_never_cross(connect: Connect) -> None:
     connection = connect(UNEVEN, epsilon=0.01)
     sql = "SELECT quantile(x, 0.9), quantile(x, 0.1), median(x), quantile(x, 0.4) FROM r"
@@ -567,6 +572,7 @@ def test_quantiles_of_the_same_values_never_cross(connect: Connect) -> None:
         assert low <= lower <= middle <= high
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "poison",

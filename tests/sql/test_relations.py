@@ -245,6 +245,7 @@ def test_no_engine_is_in_a_relation() -> None:
         assert list(map(described, one)) == list(map(described, other))
 
 
+@pytest.mark.slow
 def test_lineage_writes_no_sql() -> None:
     """It hands the dialect on to the writer of what it asks the types of, and calls none of it."""
     calls = {"quote", "derived", "semi_join", "try_cast", "try_", "literal", "limited", "total_sql"}
@@ -366,6 +367,7 @@ def test_each_dialect_has_its_own_text() -> None:
     assert "EXISTS" in texts[1]
 
 
+@pytest.mark.slow
 def test_depth_is_no_limit() -> None:
     rows: RowSet = t()
     for _ in range(1200):

@@ -191,6 +191,7 @@ def survey(tmp_path: Path) -> dpsql.Connection:
     return dpsql.connect(tmp_path / "census.duckdb", tmp_path / "policies.yaml", analyst="ana")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_questions_are_answered_and_the_promise_is_told(survey: dpsql.Connection) -> None:
     with survey:

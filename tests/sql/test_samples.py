@@ -151,6 +151,7 @@ def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
         yield opened
 
 
+@pytest.mark.slow
 def test_the_share_is_a_part_of_the_question_and_its_repeat_is_free(
     connection: dpsql.Connection,
 ) -> None:
@@ -170,6 +171,7 @@ def test_the_sample_is_told(connection: dpsql.Connection) -> None:
     assert told in connection.sql(asked).summary()
 
 
+@pytest.mark.slow
 def test_each_reading_draws_its_own_sample(connection: dpsql.Connection) -> None:
     asked = "SELECT count(DISTINCT uid) AS n FROM visits TABLESAMPLE 50%"
     found = [connection.sql(asked, fresh=True, epsilon=8).fetchall()[0][0] for _ in range(8)]

@@ -373,6 +373,7 @@ def favoured(statement: str, found: Planned, groups: int, cap: int) -> float:
     return float(stats.chi2.sf(stats.chisquare(kept).statistic / spread, groups - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("groups", [7, 12])
 @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
@@ -496,6 +497,7 @@ def test_a_weighted_unit_stays_within_its_norm(
     assert check((sql, options), rows, change) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["count(DISTINCT u)", "count(*)", "sum(j)"])
 @pytest.mark.parametrize("cap", [1, 2, 3])
 def test_weights_are_those_of_the_mechanism_and_reach_the_norm(measure: str, cap: int) -> None:
@@ -543,6 +545,7 @@ def test_nothing_changes_but_the_step_where_no_unit_has_too_many_groups() -> Non
         assert shown[1][key][:3] == sampled[:3], "counts and sums of small integers are exact"
 
 
+@pytest.mark.slow
 def test_weighted_units_keep_all_their_declared_groups() -> None:
     rules = replace(
         RULES,
@@ -611,6 +614,7 @@ BROKEN_WEIGHTS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN_WEIGHTS)
 def test_the_audit_notices_wrong_weights(name: str) -> None:
     found = planned(

@@ -215,6 +215,7 @@ BROKEN: dict[str, tuple[str, Callable[[str], str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_audit_notices(name: str) -> None:
@@ -273,6 +274,7 @@ def test_a_unit_that_leaves_takes_one_vote_along(
     assert votes_moved(found, kept, lambda sql: constant.sub("0", sql)) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
@@ -351,6 +353,7 @@ def crowd(units: int, keys: int, most: int, seed: int) -> list[tuple[int, int]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("at_once", [2**19, 50, 1])
@@ -432,6 +435,7 @@ def connection(tmp_path: Path) -> dpsql.Connection:
     return dpsql.connect(path, RULES, tmp_path / "budget.db", "ana", max_groups_contributed=500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize(
     "sql",
@@ -454,6 +458,7 @@ def test_without_noise_keys_are_those_of_plain_duckdb(
         assert repr(connection.sql(sql, mechanism=mechanism).fetchall()) == repr(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", [*MECHANISMS, VOTES])
 def test_common_keys_come_out_and_rare_ones_do_not(mechanism: str, tmp_path: Path) -> None:
@@ -493,6 +498,7 @@ def test_no_value_of_any_type_makes_a_set_union_fail_or_cost_more(
     assert len(costs) == 1
 
 
+@pytest.mark.slow
 def test_the_charge_is_the_same_whatever_comes_out(connection: dpsql.Connection) -> None:
     with connection:
         costs = [
@@ -528,6 +534,7 @@ def test_progress_is_the_same_for_all_data_and_starts_after_reserving(
     assert told == [list(range(101))] * 4
 
 
+@pytest.mark.slow
 def test_where_no_unit_is_as_many_statements_are_sent_as_of_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -549,6 +556,7 @@ def test_where_no_unit_is_as_many_statements_are_sent_as_of_few(
     assert sent[0] == sent[1] == sent[2] > 0
 
 
+@pytest.mark.slow
 def test_the_bar_shows_on_a_terminal_only_and_never_how_many_units_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -601,6 +609,7 @@ def chosen(composition_delta: float = 1e-6, **parameters: Any) -> str:
     return found.plans[0].selection.name
 
 
+@pytest.mark.slow
 def test_policies_are_taken_where_a_unit_may_have_many_keys_and_votes_where_few() -> None:
     for epsilon in (0.1, 1.0, 10.0):
         for groups in (10, 100, 1000):
@@ -615,6 +624,7 @@ def one_publication(mechanism: str | None, cap: int, epsilon: float, delta: floa
     return plan_block(block, mechanism, Composition.BASIC)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("epsilon", [0.2, 3.0])
 def test_a_single_publication_is_calibrated_by_its_exact_analysis(
@@ -633,12 +643,14 @@ def test_a_single_publication_is_calibrated_by_its_exact_analysis(
     assert union.threshold < union_of(session).threshold
 
 
+@pytest.mark.slow
 def test_one_publication_takes_votes_for_some_keys_and_gaussian_noise_for_many() -> None:
     """Measured at (3, e^-10): with 2, 5 and 9 keys per unit votes name more than both policies."""
     for cap, name in {2: VOTES, 10: VOTES, 50: "policy_gaussian_set_union"}.items():
         assert one_publication(None, cap, 3.0, math.exp(-10)).selection.name == name
 
 
+@pytest.mark.slow
 def test_a_minimum_of_units_is_left_to_whole_units() -> None:
     assert chosen(min_units_per_group=5) == VOTES
     for mechanism in MECHANISMS:

@@ -116,6 +116,7 @@ def test_quantiles_alone_leave_a_share_to_the_number_of_units() -> None:
         )
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([MINIMUM, WEIGHT, FREE, replace(MINIMUM, epsilon=0.1)]),
     st.lists(st.sampled_from([UNITS, ROWS, SUM, MATCHING]), min_size=1, max_size=3, unique=True),

@@ -50,6 +50,7 @@ def test_all_short_patterns_match_what_they_say() -> None:
     assert tried > 400
 
 
+@pytest.mark.slow
 def test_characters_that_mean_something_elsewhere_mean_themselves() -> None:
     chance = random.Random(5)
     alphabet = [*r".*+?()[]{}|^$\/-#&~ ", "\n", "\t", "é", "日", "\x00", "%", "_", "E", "Q"]
@@ -72,6 +73,7 @@ def test_time_grows_with_the_text_and_not_with_its_power(pattern: str) -> None:
     assert took[1] < 1.0
 
 
+@pytest.mark.slow
 def test_what_spark_itself_makes_of_such_a_pattern_is_not_so() -> None:
     """The regular expression of LIKE as Spark writes it."""
     began = time.process_time()

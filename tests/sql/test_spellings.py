@@ -152,6 +152,7 @@ def test_every_spelling_is_refused_or_means_what_it_means_to_duckdb(
     assert sum(f == "same" for f in found.values()) > len(some) / 6
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise", "discovered_keys")
 def test_the_comparison_notices_what_is_read_differently(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection], monkeypatch: pytest.MonkeyPatch

@@ -272,6 +272,7 @@ def test_what_drivers_say_of_a_connection_is_answered_and_changes_nothing(
     assert (shared.budget(), shared.sql("SHOW PARAMETERS").fetchall()) == before
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="EXPLAINSHOWBUDGETset epsilon=.5'\"/*-;\n(", max_size=30))
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 def test_reading_any_text_raises_nothing_but_errors_of_our_own(text: str) -> None:
@@ -395,6 +396,7 @@ def test_what_is_set_holds_for_later_queries_until_it_is_reset(
     assert row == [("max_rows_contributed", "10", "policy", None)]
 
 
+@pytest.mark.slow
 def test_the_nearest_setting_wins(tmp_path: Path) -> None:
     clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon={}) count(*) FROM visits"
     plain = "SELECT count(*) FROM visits"

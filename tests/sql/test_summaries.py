@@ -63,6 +63,7 @@ def test_figures_without_noise_are_those_of_plain_duckdb(
                 assert float(figures[figure]) == pytest.approx(float(exact), rel=0.01), name
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_figures_that_do_not_apply_are_null(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],
@@ -80,6 +81,7 @@ def test_figures_that_do_not_apply_are_null(
     assert told["ts"] == told["flag"] == {*always, "null_percentage"}
 
 
+@pytest.mark.slow
 def test_a_summary_is_one_block_at_one_price(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],
 ) -> None:
@@ -106,6 +108,7 @@ def test_a_summary_is_free_again_and_its_rows_may_be_asked_of(
     assert private.budget() == before
 
 
+@pytest.mark.slow
 def test_bounds_that_a_summary_draws_are_known_to_later_questions(tmp_path: Path) -> None:
     rules = policy(None, ana=AccountPolicy(ANALYST, 1000.0, 0.4))
     with world_file(tmp_path / "world.duckdb", ROWS) as path:
@@ -117,6 +120,7 @@ def test_bounds_that_a_summary_draws_are_known_to_later_questions(tmp_path: Path
         assert "bounds of k" not in str(connection.explain(asked))
 
 
+@pytest.mark.slow
 def test_columns_that_link_tables_are_only_named(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "world.duckdb")) as writer:
         for statement in CREATE:
@@ -128,6 +132,7 @@ def test_columns_that_link_tables_are_only_named(tmp_path: Path) -> None:
         assert rows["qty"]["approx_unique"] is not None
 
 
+@pytest.mark.slow
 def test_public_rows_are_summarised_exactly_and_free(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],
 ) -> None:

@@ -149,6 +149,7 @@ def test_a_source_names_one_table_after_any_number_of_readings(
         settle_names(tree, text, RULES)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.sampled_from(["main", "public", "shop", "s", "S", "t", "s.t", "hidden", "no"]),
@@ -209,6 +210,7 @@ def test_a_column_of_a_table_whose_name_means_another_is_refused(text: str) -> N
         parsed(text, RULES)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     st.lists(st.sampled_from(["main.t", "s.t", '"s.t"', "s.u", "t AS v"]), min_size=1, max_size=4)

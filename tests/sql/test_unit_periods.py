@@ -170,6 +170,7 @@ def units_found(rows: Sequence[Row], every: str, columns: Any = COLUMNS) -> list
     return [unit for (unit,) in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", ["1 day", "15 minutes"])
 def test_times_to_the_nanosecond_are_of_the_periods_of_their_microseconds(every: str) -> None:
     times = [EPOCH + datetime.timedelta(hours=11 * n, microseconds=n % 2) for n in range(-9, 9)]

@@ -85,6 +85,7 @@ def test_values_that_do_not_fit_are_refused_without_being_quoted(
         bound(sql, values)
 
 
+@pytest.mark.slow
 def test_a_session_answers_the_same_with_values_as_with_literals(
     tmp_path: Path, no_noise: None
 ) -> None:

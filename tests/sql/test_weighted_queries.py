@@ -275,6 +275,7 @@ def test_answers_are_those_of_weighted_units(
             assert float(np.abs(shown - exact).max()) < 0.05 * float(exact.max())
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["users", "seen", "summed", "mean"])
 def test_intervals_cover_weighted_values_as_often_as_they_say(

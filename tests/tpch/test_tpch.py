@@ -48,6 +48,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection
         yield connection
 
 
+@pytest.mark.slow
 @each_query
 def test_each_query_is_planned_or_refused_with_its_reason(
     query: TpchQuery, empty: dpsql.Connection

@@ -29,12 +29,14 @@ def noticed(hole: Hole, leader: int) -> set[str]:
     return {finding.net for finding in played.findings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hole", _PLAYED, ids=lambda hole: hole.name)
 def test_a_hole_that_is_put_back_is_noticed(hole: Hole) -> None:
     with hole.put_back():
         assert noticed(hole, 0) >= set(hole.nets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hole", _PLAYED, ids=lambda hole: hole.name)
 def test_without_the_hole_its_program_shows_nothing(hole: Hole) -> None:
     """But for worlds with a unit whose rows make a file unreadable: these are not opened."""

@@ -80,6 +80,7 @@ def test_worlds_without_a_difference_give_no_finding() -> None:
     assert report.statements >= LEAST
 
 
+@pytest.mark.slow
 def test_programs_follow_from_their_seeds_and_have_every_kind_of_step() -> None:
     reader = READERS["duckdb"]
     drawn = [[draw(f"x:{i}", reader) for i in range(60)] for _ in range(2)]

@@ -277,6 +277,7 @@ def internal_number(steps: int) -> str:
     return f"CASE {whens} ELSE {len(ends)} END"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", ["{}, p.artist", "p.artist, {}", "{}"])
 def test_a_key_that_is_written_like_the_number_of_a_step_is_a_key(
     keys: str,

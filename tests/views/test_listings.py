@@ -140,6 +140,7 @@ def plan_of(connection: Connection) -> ViewPlan:
 # -- what it does ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_largest_groups_come_out_with_their_counts(
     kind: Kind, place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -177,6 +178,7 @@ def test_the_largest_groups_come_out_with_their_counts(
         assert found[11]["a8"] == pytest.approx(900, abs=25)
 
 
+@pytest.mark.slow
 def test_the_price_is_paid_once_and_stated_before(
     kind: Kind, place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -200,6 +202,7 @@ def test_the_price_is_paid_once_and_stated_before(
     assert "protecting every user (user_id)" in text
 
 
+@pytest.mark.slow
 def test_an_account_of_basic_composition_pays_epsilon_and_delta(
     kind: Kind, place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -216,6 +219,7 @@ def test_an_account_of_basic_composition_pays_epsilon_and_delta(
         assert listed(opened)
 
 
+@pytest.mark.slow
 def test_a_schedule_keeps_its_list_between_choices(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -493,6 +497,7 @@ def selections(
     return len(calls), len(calls) * mechanism.selection.rho(None)  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["schedule", "sparse"])
 def test_choices_cost_no_more_than_was_paid(
@@ -506,6 +511,7 @@ def test_choices_cost_no_more_than_was_paid(
         assert cost < spent(opened)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["schedule", "sparse"])
 def test_choices_that_are_forgotten_are_noticed(
@@ -564,6 +570,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[type, str, int], None]
     return fail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "name"), [(KeptChoices, "keep"), (ViewState, "totals"), (Ledger, "publish_step")]
 )
@@ -672,6 +679,7 @@ def test_cells_of_steps_that_were_stopped_have_what_their_steps_added(
         assert listed(parts) == wanted
 
 
+@pytest.mark.slow
 def test_choices_that_are_damaged_stop_the_view(place: Path, clock: Callable[[int], None]) -> None:
     kind = KINDS["schedule"]
     with closing(connect(place, kind)) as opened:
@@ -734,6 +742,7 @@ def test_what_is_refused_says_why_and_costs_nothing(
         assert not (place / "x.views").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "declared", "select"),
     [
@@ -755,6 +764,7 @@ def test_mechanisms_of_trees_go_by_their_names(
         assert rows(opened, "SELECT count(DISTINCT step) FROM v") == [(3,)]
 
 
+@pytest.mark.slow
 def test_units_are_held_to_bounds_in_views_of_several_aggregates_and_basic_composition(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -768,6 +778,7 @@ def test_units_are_held_to_bounds_in_views_of_several_aggregates_and_basic_compo
         assert rows(opened, "SELECT count(DISTINCT step) FROM v") == [(3,)]
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_the_order_in_which_groups_were_released(
     place: Path, clock: Callable[[int], None]
 ) -> None:

@@ -94,6 +94,7 @@ def connection(place: Path) -> Iterator[Connection]:
 # -- what it does ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_view_is_paid_for_once_and_read_for_nothing(
     connection: Connection, clock: Callable[[int], None]
 ) -> None:
@@ -111,6 +112,7 @@ def test_a_view_is_paid_for_once_and_read_for_nothing(
     assert connection.sql("SELECT * FROM v").from_edition is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["duckdb_tables", "sqlite_master", "pragma_database_list"])
 def test_a_view_may_have_a_name_that_the_engine_has_views_by(
     name: str, place: Path, clock: Callable[[int], None]
@@ -148,6 +150,7 @@ def test_values_are_running_counts_and_noise(
     assert len({round(error, 2) for error in errors}) > 5
 
 
+@pytest.mark.slow
 def test_a_top_k_shows_the_largest_of_each_step(
     connection: Connection, clock: Callable[[int], None]
 ) -> None:
@@ -162,6 +165,7 @@ def test_a_top_k_shows_the_largest_of_each_step(
     ]
 
 
+@pytest.mark.slow
 def test_declared_keys_are_all_there_from_the_first_step(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -185,6 +189,7 @@ def test_declared_keys_are_all_there_from_the_first_step(
     assert counts["a0"] > 30 > abs(counts["zz"])
 
 
+@pytest.mark.slow
 def test_a_window_slides_over_units_of_one_step(place: Path, clock: Callable[[int], None]) -> None:
     """Of units of a day: as many count at the end as at the beginning."""
     options = WITH.replace("epsilon", "window = '2 days', epsilon")
@@ -249,6 +254,7 @@ def test_every_factorisation_goes_on_after_a_restart(
             assert len(rows(opened, "SELECT DISTINCT step FROM v")) == day - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "type_", ["DATE", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ"]
 )
@@ -308,6 +314,7 @@ def test_intervals_allow_for_what_limit_chooses_among_declared_groups(
     assert plain < chosen == each
 
 
+@pytest.mark.slow
 def test_a_cte_named_like_a_view_hides_it_and_has_no_noise_of_its(
     connection: Connection, clock: Callable[[int], None]
 ) -> None:
@@ -327,6 +334,7 @@ def test_a_cte_named_like_a_view_hides_it_and_has_no_noise_of_its(
         connection.sql("WITH RECURSIVE v AS (SELECT 7 AS m) SELECT m FROM v")
 
 
+@pytest.mark.slow
 def test_a_view_is_joined_with_public_tables_and_released_rows(
     connection: Connection, clock: Callable[[int], None]
 ) -> None:
@@ -379,6 +387,7 @@ def test_views_go_along_when_an_account_is_renamed(
         assert ledger.verify().sound
 
 
+@pytest.mark.slow
 def test_views_of_the_owner_are_shared_and_paid_for_once(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -396,6 +405,7 @@ def test_views_of_the_owner_are_shared_and_paid_for_once(
                 ana.sql(statement)
 
 
+@pytest.mark.slow
 def test_a_dropped_view_is_gone_and_its_price_is_not_returned(
     place: Path, connection: Connection, clock: Callable[[int], None]
 ) -> None:
@@ -432,6 +442,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[GroupTexts, list[int]]
     return found
 
 
+@pytest.mark.slow
 def test_late_rows_count_in_the_step_that_first_reads_them(
     place: Path, clock: Callable[[int], None], counted: list[dict[GroupTexts, list[int]]]
 ) -> None:
@@ -504,6 +515,7 @@ def test_no_unit_changes_more_than_it_may_whatever_the_rows_do(
 # -- prices and ends ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_creating_a_view_costs_what_is_charged(
     connection: Connection, clock: Callable[[int], None]
 ) -> None:
@@ -521,6 +533,7 @@ def states(place: Path) -> list[Path]:
     return sorted((place / "x.views").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [CREATE.replace(" v ", " w "), REFRESH, "DROP"])
 def test_the_state_of_a_view_that_has_ended_goes_with_the_next_statement(
     after: str, place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
@@ -623,6 +636,7 @@ def test_a_view_is_paid_for_and_goes_on_or_nothing_is_left_of_it(
     assert list((place / "x.views").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_state_of_a_view_without_steps_is_made_again_and_no_other(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -749,6 +763,7 @@ def test_a_ledger_or_a_state_that_was_put_back_repeats_no_step(
         opened.sql(REFRESH)
 
 
+@pytest.mark.slow
 def test_a_failure_uses_the_step_and_suspends_the_account(
     connection: Connection, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -822,6 +837,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statement", "code"), REFUSED)
 def test_what_is_refused_reads_nothing_and_costs_nothing(
     statement: str,
@@ -840,6 +856,7 @@ def test_what_is_refused_reads_nothing_and_costs_nothing(
     assert sorted((place / "x.views").iterdir()) == states
 
 
+@pytest.mark.slow
 def test_a_view_that_is_full_says_so(connection: Connection, clock: Callable[[int], None]) -> None:
     connection.sql(CREATE)
     clock(20)
@@ -848,6 +865,7 @@ def test_a_view_that_is_full_says_so(connection: Connection, clock: Callable[[in
         connection.sql(REFRESH)
 
 
+@pytest.mark.slow
 def test_a_view_whose_policy_changed_does_not_go_on(
     place: Path, clock: Callable[[int], None]
 ) -> None:

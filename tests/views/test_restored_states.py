@@ -281,6 +281,7 @@ def test_a_step_without_its_rows_is_lost_and_has_noise_of_its_own_time(
     assert noise_of(place, Kind("", cap=9, declared=True, select=COUNTS), 4)
 
 
+@pytest.mark.slow
 def test_a_new_state_knows_nothing_of_its_noise(place: Path, clock: Callable[[int], None]) -> None:
     kind = PLAIN["counts"]
     with closing(connect(place, kind)) as opened:

@@ -88,12 +88,14 @@ def test_groups_are_taken_for_good_in_the_order_of_steps(place: Path) -> None:
     assert set(absorb(place, steps)[2]) == {"a", "b"}
 
 
+@pytest.mark.slow
 def test_a_unit_with_too_many_groups_at_once_keeps_some_of_them(place: Path) -> None:
     (found,) = absorb(place, [[(unit, k, 1, 1) for unit in range(50) for k in "abcdef"]])
     assert sum(units for units, _ in found.values()) == 100
     assert all(5 <= units <= 30 for units, _ in found.values())
 
 
+@pytest.mark.slow
 def test_values_that_go_up_and_down_use_up_what_the_unit_has(place: Path) -> None:
     steps: list[list[Row]] = [[(1, "a", 1, value)] for value in (3, 1, 3, -4, 6)]
     totals = [found["a"][1] for found in absorb(place, steps)]
@@ -163,6 +165,7 @@ def test_a_step_that_failed_counts_nothing(place: Path) -> None:
         assert state.totals(1).values[0].tolist() == [1]
 
 
+@pytest.mark.slow
 def test_a_window_forgets_what_was_counted_before_it(tmp_path: Path) -> None:
     place = tmp_path / "v"
     shape = StateShape(INTEGER, SHAPE.keys, SHAPE.contributions, groups=2, window=2)
@@ -224,6 +227,7 @@ def test_a_damaged_state_is_refused_in_fixed_words(place: Path, damage: Any) -> 
     assert "duckdb" not in f"{caught.value} {caught.value.__context__!r}"
 
 
+@pytest.mark.slow
 def test_a_state_is_opened_by_one_at_a_time(place: Path) -> None:
     with ViewState.open(place, "a", SHAPE):
         with pytest.raises(EngineError) as caught, ViewState.open(place, "a", SHAPE):
@@ -236,6 +240,7 @@ def test_a_state_is_opened_by_one_at_a_time(place: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_state_that_another_process_has_is_busy(place: Path) -> None:
     script = (
         f"import duckdb, time; c = duckdb.connect({str(place / 'state.duckdb')!r}); "
@@ -268,6 +273,7 @@ def test_what_takes_too_long_is_ended_and_counted_as_that(
     assert [caught.value.code, stopped.value.code] == ["time_limit", "interrupted"]
 
 
+@pytest.mark.slow
 def test_groups_keep_their_numbers_and_their_keys(place: Path) -> None:
     steps: list[list[Row]] = [
         [(unit, f"g{unit % 7}", 1, 1) for unit in range(20)],

@@ -131,6 +131,7 @@ def draws(place: Path) -> int:
     return names.count(LEFT_OUT_MECHANISM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.BASIC])
 @pytest.mark.parametrize("select", [COUNTED, DECLARED, TOTAL])
 def test_a_view_finds_its_bounds_and_the_truth_for_its_price(
@@ -153,6 +154,7 @@ def test_a_view_finds_its_bounds_and_the_truth_for_its_price(
     assert draws(tmp_path) == 1
 
 
+@pytest.mark.slow
 def test_with_the_usual_numbers_the_same_view_is_wrong_by_far(tmp_path: Path) -> None:
     with opened(tmp_path) as ana:
         ana.sql(create(more=", max_rows_contributed = 10, max_groups_contributed = 2"))
@@ -162,6 +164,7 @@ def test_with_the_usual_numbers_the_same_view_is_wrong_by_far(tmp_path: Path) ->
     assert draws(tmp_path) == 0
 
 
+@pytest.mark.slow
 def test_a_view_goes_on_with_what_it_has_drawn(
     tmp_path: Path, clock: Callable[[int], None]
 ) -> None:
@@ -180,6 +183,7 @@ def test_a_view_goes_on_with_what_it_has_drawn(
     assert draws(tmp_path) == 1
 
 
+@pytest.mark.slow
 def test_numbers_that_are_given_are_not_drawn(tmp_path: Path) -> None:
     with opened(tmp_path) as ana:
         ana.sql(create(more=", max_rows_contributed = 7"))
@@ -193,6 +197,7 @@ def test_numbers_that_are_given_are_not_drawn(tmp_path: Path) -> None:
         assert plan_of(ana, "z").reaches == (20,)
 
 
+@pytest.mark.slow
 def test_the_word_is_taken_wherever_a_number_is(tmp_path: Path) -> None:
     inside = "WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 'auto') k"
     with opened(tmp_path) as ana:
@@ -210,6 +215,7 @@ def test_the_word_is_taken_wherever_a_number_is(tmp_path: Path) -> None:
 # -- which rows tell ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rows_of_as_long_a_time_before_tell_what_comes(
     tmp_path: Path, clock: Callable[[int], None]
 ) -> None:
@@ -220,6 +226,7 @@ def test_rows_of_as_long_a_time_before_tell_what_comes(
         assert (drawn(ana).rows or 0) >= LARGE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "select"),
     [
@@ -246,6 +253,7 @@ def test_where_too_few_rows_tell_a_view_has_the_usual_numbers(
 # -- what is told -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_explain_tells_the_price_of_the_draw_and_then_the_bounds(tmp_path: Path) -> None:
     other = create(name="w")
     with opened(tmp_path) as ana:
@@ -281,6 +289,7 @@ def without_bounds(composition: Composition = Composition.ZCDP, **columns: Colum
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", Composition)
 @pytest.mark.parametrize(
     ("select", "truth"),
@@ -340,6 +349,7 @@ def test_a_view_goes_on_with_bounds_of_values_that_it_has_drawn(
             ana.sql(REFRESH)
 
 
+@pytest.mark.slow
 def test_bounds_of_units_and_of_values_are_drawn_beside_each_other(tmp_path: Path) -> None:
     rules = policy()
     bare = replace(rules.tables["t"], columns={})
@@ -354,6 +364,7 @@ def test_bounds_of_units_and_of_values_are_drawn_beside_each_other(tmp_path: Pat
     assert draws(tmp_path) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "start"),
     [
@@ -379,6 +390,7 @@ def test_where_too_few_units_have_values_a_view_has_the_usual_bounds(
         assert "to -100 to 100, as too few" in caveat.text
 
 
+@pytest.mark.slow
 def test_values_that_public_facts_bound_are_not_drawn_in_a_view(tmp_path: Path) -> None:
     with opened(tmp_path, without_bounds()) as ana:
         facts = "SUM(u % 10) AS a, SUM(CASE WHEN x > 2 THEN 5 ELSE 0 END) AS b"
@@ -391,6 +403,7 @@ def test_values_that_public_facts_bound_are_not_drawn_in_a_view(tmp_path: Path) 
 # -- what is refused, and what fails ------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_account_that_cannot_pay_for_the_view_pays_for_no_draw(tmp_path: Path) -> None:
     with opened(tmp_path, policy(Composition.BASIC, total=7.0)) as ana:
         with fails_with("budget_exceeded"):
@@ -400,6 +413,7 @@ def test_an_account_that_cannot_pay_for_the_view_pays_for_no_draw(tmp_path: Path
         assert ana.budget().epsilon_spent == pytest.approx(6.9)
 
 
+@pytest.mark.slow
 def test_a_view_whose_name_is_taken_draws_nothing(tmp_path: Path) -> None:
     with opened(tmp_path) as ana:
         ana.sql(create())
@@ -409,6 +423,7 @@ def test_a_view_whose_name_is_taken_draws_nothing(tmp_path: Path) -> None:
         assert ana.budget().rho_spent == spent
 
 
+@pytest.mark.slow
 def test_a_failure_of_the_draw_keeps_its_price_and_makes_no_view(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -475,6 +490,7 @@ def test_a_killed_draw_is_paid_and_one_that_was_kept_is_not_paid_again(
 # -- whoever reads it ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_answers_from_a_view_say_which_bounds_it_has_found(tmp_path: Path) -> None:
     with opened(tmp_path) as ana:
         ana.sql(create())

@@ -72,6 +72,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"{s.name}_{s.bits}")
 def test_noise_is_that_of_the_keys_from_step_to_step_and_after_restarts(shape: Any) -> None:
     assert all(refreshes(shape, lambda kept: kept))
@@ -97,6 +98,7 @@ def test_sums_that_are_wrong_would_be_noticed() -> None:
     assert not all(refreshes(shape, turned))
 
 
+@pytest.mark.slow
 def test_only_what_is_of_use_is_kept() -> None:
     noise = ViewNoise(plan(SlidingWindow(STEPS, 5)), STEP_KEYS)
     noise.at(1, [KEYS], len(KEYS))

@@ -50,6 +50,7 @@ def plan_of(connection: Connection) -> ViewPlan:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [
@@ -102,6 +103,7 @@ def test_options_in_the_select_of_a_view_are_its_price(
     assert paid["with"] < paid["default"]
 
 
+@pytest.mark.slow
 def test_bounds_in_the_select_of_a_view_are_those_of_its_rows(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -144,6 +146,7 @@ TIGHTENED: list[tuple[str, Callable[[Policy], Policy]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "tighter"), TIGHTENED)
 def test_a_policy_that_is_tightened_ends_the_views_beyond_it(
     name: str, tighter: Callable[[Policy], Policy], place: Path, clock: Callable[[int], None]
@@ -161,6 +164,7 @@ def test_a_policy_that_is_tightened_ends_the_views_beyond_it(
         ana.sql(REFRESH)  # nothing was used up
 
 
+@pytest.mark.slow
 def test_a_minimum_of_the_table_that_comes_later_ends_its_views(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -174,6 +178,7 @@ def test_a_minimum_of_the_table_that_comes_later_ends_its_views(
         ana.sql(REFRESH)
 
 
+@pytest.mark.slow
 def test_other_defaults_do_not_change_a_view(place: Path, clock: Callable[[int], None]) -> None:
     """What was in force when it was paid for stays, as far as the policy allows it."""
     with closing(opened(place, with_table(max_rows_contributed=3, max_age=None))) as ana:
@@ -189,6 +194,7 @@ def test_other_defaults_do_not_change_a_view(place: Path, clock: Callable[[int],
         assert plan_of(ana).groups == 3
 
 
+@pytest.mark.slow
 def test_an_account_that_may_have_no_views_refreshes_none(
     place: Path, clock: Callable[[int], None]
 ) -> None:

@@ -28,6 +28,7 @@ def forget(connection: Connection, monkeypatch: pytest.MonkeyPatch, function: st
     monkeypatch.setattr(reading, "_forms", forms)
 
 
+@pytest.mark.slow
 def test_a_view_whose_steps_are_not_recognised_is_not_paid_for(
     place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,6 +46,7 @@ def test_a_view_whose_steps_are_not_recognised_is_not_paid_for(
         assert set(place.rglob("*")) > before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [2, 4], ids=["one step", "several steps"])
 def test_a_step_that_is_not_recognised_is_not_begun(
     days: int, place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch

@@ -188,6 +188,7 @@ def test_a_zcdp_budget_splits_delta_in_two_and_never_promises_more(
     assert budget.limit.epsilon == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(epsilons, st.floats(1e-12, 0.5), st.floats(0.01, 0.99))
 def test_a_zcdp_budget_keeps_any_part_of_delta_for_its_conversion(
@@ -300,6 +301,7 @@ def test_a_budget_the_ledger_cannot_count_is_refused(
         Budget.of(epsilon, delta, composition)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.floats(0, 8e6), st.floats(0, 8e6), st.floats(0, 1))
 def test_charges_round_up_and_limits_down_exactly(rho: float, epsilon: float, delta: float) -> None:

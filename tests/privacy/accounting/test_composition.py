@@ -140,6 +140,7 @@ def test_rho_of_bounded_range_covers_every_selection(epsilon: float) -> None:
         assert worst >= epsilon**2 / 8 * (1 - 0.02)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     epsilon=st.floats(1e-4, 20.0),
@@ -158,6 +159,7 @@ def test_theorems_are_ordered_as_they_must_be(epsilon: float, queries: int, delt
     assert total["bounded_range_zcdp"] <= tail * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     epsilon=st.floats(1e-3, 5.0),
@@ -250,6 +252,7 @@ def test_figures_are_rounded_up() -> None:
         assert Decimal(simple) >= rho + 2 * (rho * log).sqrt()
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(epsilon=st.floats(0.01, 20.0), delta=st.floats(1e-15, 1e-3))
 def test_optimal_composition_is_rounded_up_by_one_digit_at_most(
@@ -312,6 +315,7 @@ def spend(limit: PrivacyLoss, reserved: PrivacyLoss, settled: PrivacyLoss) -> in
     return count
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     part=st.sampled_from(["rho", "epsilon"]),

@@ -51,6 +51,7 @@ EPSILONS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 # -- conversions ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.floats(1e-4, 100.0), st.floats(1e-12, 0.4))
 def test_a_limit_is_the_largest_mu_that_keeps_epsilon(epsilon: float, delta: float) -> None:
@@ -62,6 +63,7 @@ def test_a_limit_is_the_largest_mu_that_keeps_epsilon(epsilon: float, delta: flo
     assert epsilon_from_gaussian(rho, delta) >= epsilon * (1 - 1e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.floats(1e-10, 50.0), st.floats(1e-12, 0.4))
 def test_an_epsilon_is_never_too_small_and_never_above_that_of_zcdp(
@@ -85,6 +87,7 @@ def quantile(odds: float) -> float:
     return float(-norm.isf(expit(odds)) if odds < 0 else norm.isf(expit(-odds)))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.floats(1e-8, 60.0), st.floats(-30.0, 30.0))
 def test_no_pick_of_bounded_range_is_easier_to_tell_apart_than_its_gaussian(
@@ -171,6 +174,7 @@ def test_answers_that_choose_the_next_question_never_exceed_the_filter(
         assert max(here, there) <= gaussian_delta(epsilon, mu) + 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.floats(0.01, 10.0),

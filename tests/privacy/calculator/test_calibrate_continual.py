@@ -81,6 +81,7 @@ def test_options_that_do_not_fit_are_refused(given: dict[str, object], reason: s
         ask(**given)
 
 
+@pytest.mark.slow
 def test_the_command_prints_tables_and_json() -> None:
     budget = ["--epsilon", "1", "--delta", "1e-6"]
     words = ["continual", "--steps", "30", "--groups", "10", *budget]

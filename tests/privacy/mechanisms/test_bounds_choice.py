@@ -390,6 +390,7 @@ def test_what_a_draw_supposedly_cuts_is_its_target_and_its_error() -> None:
     assert replace(choice, rows=None).weight_cut(1) == 0.0
 
 
+@pytest.mark.slow
 def test_a_draw_among_heavy_tails_seldom_cuts_more_than_it_supposedly_does() -> None:
     """Pareto numbers of rows in a single group, with exponents of 2 to 4."""
     rng, source, cut = np.random.default_rng(5), SeededSource(4), []

@@ -183,10 +183,12 @@ def worst_move(kind: type[PairRows]) -> float:
     return worst
 
 
+@pytest.mark.slow
 def test_a_unit_moves_a_round_by_one_whole_weight_at_most_whatever_has_a_name() -> None:
     assert 0.99 < worst_move(PairRows) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [OrderOfOthers, CountedWhole])
 def test_the_audit_of_rounds_notices(broken: type[PairRows]) -> None:
     assert worst_move(broken) > 1.01
@@ -248,6 +250,7 @@ def together(*parts: PairRows) -> PairRows:
     return PairRows(np.concatenate(units), np.concatenate(keys), np.concatenate(order))
 
 
+@pytest.mark.slow
 def test_few_large_keys_end_the_naming_before_its_budget() -> None:
     found = cascade().name_groups(spread(20_000, 6, 3), SeededSource(1))
     assert found.spared
@@ -499,6 +502,7 @@ def test_what_the_cut_off_may_hide_keeps_choices_moderate_and_weighs_nothing_bes
     assert (shown == 1e5).all()
 
 
+@pytest.mark.slow
 def test_noise_alone_makes_no_bucket() -> None:
     empty = UnitSizes(np.zeros(0, np.int64), np.zeros(0, np.int64))
     source, pilot = SeededSource(8), cascade(0.02).pilot

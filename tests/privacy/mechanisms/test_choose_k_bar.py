@@ -139,6 +139,7 @@ def test_k_bar_is_drawn_by_its_law_and_no_other_epsilon(
             assert chi_square_p(drawn, choice_law(wrong, counts)) < IMPOSSIBLE
 
 
+@pytest.mark.slow
 def test_k_bar_is_mostly_just_past_a_sudden_drop() -> None:
     """What it is for: the threshold of a fixed, generous k_bar is higher."""
     mechanism = chosen(0.5, 10, 50_000, 1e-6)
@@ -184,6 +185,7 @@ def worst_unpaid(mechanism: GumbelTopKChosenKBar) -> float:
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_what_is_settled_covers_the_choice_and_the_picks(mechanism: GumbelTopKChosenKBar) -> None:
@@ -197,6 +199,7 @@ class FreeChoice(GumbelTopKChosenKBar):
         return self.widest.cost(composition, reach)
 
 
+@pytest.mark.slow
 def test_an_unpaid_choice_is_caught() -> None:
     assert worst_unpaid(FreeChoice(MECHANISMS[0].widest)) > 1e-3
 

@@ -86,6 +86,7 @@ def test_integrating_over_the_shared_noise_lowers_the_threshold_further(
     assert best.tau < tight.tau * 0.95
 
 
+@pytest.mark.slow
 def test_shared_noise_beats_independent_noise_if_there_are_few_groups() -> None:
     for question in TABLE:
         assert (
@@ -414,6 +415,7 @@ def test_releasing_the_base_costs_what_is_claimed_and_reusing_the_noise_costs_le
         assert largest_norm(k, ours) > (k + 2 * root) / 4 * 0.9
 
 
+@pytest.mark.slow
 def test_one_group_with_its_base_costs_at_most_the_stated_rho_at_every_order() -> None:
     """The joint law of (2e + Z_1 + Z, 2 base + Z' - Z), far from the threshold."""
     mechanism = CorrelatedTopK(0.8, 1, 1, 1, 0.1, 0)
@@ -507,6 +509,7 @@ def flat_halves(law: Law, grid: NDArray[np.int64]) -> dict[Hashable, float]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (0.7, False), (1.3, False)])
 def test_draws_follow_the_law_at_the_stated_scale_only(scale: float, passes: bool) -> None:
@@ -531,6 +534,7 @@ def test_the_law_is_a_probability() -> None:
         assert total_mass(law) == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_released_counts_are_unbiased_with_the_stated_spread_and_margin() -> None:
     mechanism = CorrelatedTopK(3.0, 1, 40, 40, 0.01, 0)
     noise = mechanism.score_noise
@@ -566,6 +570,7 @@ def test_a_group_appears_as_often_as_stated() -> None:
             assert (upper_bound(named, runs) < probability) == fewer
 
 
+@pytest.mark.slow
 def test_at_most_k_come_out_and_ties_are_settled_by_lot() -> None:
     mechanism = CorrelatedTopK(0.8, 1, 2, 4, 0.2, 0, with_counts=False)
     scores = np.array([900, 900, 900, 900, 3], dtype=np.int64)

@@ -223,6 +223,7 @@ def size_of(mechanism: Threshold) -> tuple[int, int]:
     return (3, 2 + mechanism.floor) if mechanism.k_bar > 1 else (3, 3 + mechanism.floor)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [*GAUSSIAN, *LAPLACE], ids=repr)
 def test_companions_without_labels_lie_below_the_mechanism_and_miss_at_most_delta(
     mechanism: Threshold,
@@ -338,6 +339,7 @@ def worst_unpaid(mechanism: GumbelTopK, found: Iterator[tuple[Counts, Counts, Co
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", GUMBEL, ids=repr)
 def test_picks_settle_at_least_what_the_companions_reveal(mechanism: GumbelTopK) -> None:

@@ -157,6 +157,7 @@ def test_one_group_more_than_the_cap_breaks_the_price() -> None:
     assert worst_ratio(noise, 4) > 1.1 * noise.rho(3)
 
 
+@pytest.mark.slow
 def test_a_rise_and_a_fall_break_the_price() -> None:
     """Why only measures that a unit cannot lower may have it."""
     noise = EllipticGaussian(0.6, 0.4, 4, 1, 3)
@@ -164,6 +165,7 @@ def test_a_rise_and_a_fall_break_the_price() -> None:
     assert joint_ratio(noise, (-1, 0, 1)) > 1.3 * noise.rho(2)
 
 
+@pytest.mark.slow
 def test_a_shared_draw_that_is_left_out_breaks_the_price() -> None:
     noise = small(7, 3, 2.0, 8, 1)
     alone = replace(noise, shared=0.1 * noise.shared)
@@ -385,6 +387,7 @@ def test_too_little_noise_has_no_cost_in_gaussian_dp() -> None:
     assert EllipticGaussian(0.45, 0.45, 2, 1, 9).cost(Composition.GDP, 0) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (4.0, 0.01)])
 def test_one_publication_keeps_its_epsilon_and_delta(epsilon: float, delta: float) -> None:
     built = elliptic_gaussian(PrivacyLoss(0.0, delta, epsilon), 1, 2, 3)
@@ -412,6 +415,7 @@ def pair_law(noise: EllipticGaussian) -> dict[Hashable, float]:
     return {(int(a), int(b)): float(joint[a + 40, b + 40]) for a in x for b in x}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drawn_of", [2, 5])
 def test_what_is_drawn_has_its_joint_law_and_no_other_scale(drawn_of: int) -> None:
     """Of all values that share the noise, and of fewer."""
@@ -448,6 +452,7 @@ def errors_of(noise: EllipticGaussian, runs: int) -> Iterator[Array]:
     return (noise.add(values, source) for _ in range(runs))
 
 
+@pytest.mark.slow
 def test_differences_are_sharper_than_independent_ones_and_totals_less_so() -> None:
     noise = elliptic_gaussian(PrivacyLoss(0.02), 1, 8, 24)
     assert noise is not None

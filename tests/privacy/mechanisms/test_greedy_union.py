@@ -63,6 +63,7 @@ def moves(count: Callable[[Users, int], list[int]], users: Users, cutoff: int) -
     return max(sum(abs(a - b) for a, b in zip(whole, each, strict=True)) for each in short)
 
 
+@pytest.mark.slow
 def test_one_unit_more_moves_one_vote() -> None:
     assert {moves(votes, users, cutoff) for users, cutoff in crowds(600)} == {0, 1}
 
@@ -84,6 +85,7 @@ def overflowing(votes: dict[int, int], items: Sequence[int], cutoff: int) -> int
     return items[sum(votes.values()) % len(items)] if found is None else found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [nearest, overflowing])
 def test_a_choice_by_votes_moves_more_and_is_noticed(broken: Choice) -> None:
     def count(users: Users, cutoff: int) -> list[int]:

@@ -106,6 +106,7 @@ def test_k_groups_always_come_out_whether_they_hold_rows_or_not(k: int, size: in
     assert mechanism.delta == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [0.5, 0.95])
 def test_a_group_as_large_as_stated_is_among_the_k_with_the_stated_probability(
     probability: float,

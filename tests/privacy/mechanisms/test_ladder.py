@@ -59,6 +59,7 @@ def test_one_unit_moves_all_rungs_by_at_most_the_sensitivity(
     assert np.count_nonzero(moved) <= 2
 
 
+@pytest.mark.slow
 @settings(max_examples=300, derandomize=True, database=None, deadline=None)
 @given(lefts())
 def test_rungs_times_heights_are_what_was_left_out(case: tuple[Ladder, list[int]]) -> None:

@@ -85,6 +85,7 @@ def pair_law(noise: CorrelatedGaussian, groups: int) -> dict[Hashable, float]:
     return {(int(a), int(b)): float(joint[a + 40, b + 40]) for a in x for b in x}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [2, 5])
 def test_correlated_noise_has_its_joint_law_and_no_other_scale(groups: int) -> None:
     noise, source = CorrelatedGaussian(1.5, 1), SeededSource(4)
@@ -282,6 +283,7 @@ def test_gumbel_releases_at_most_k_and_charges_the_stop_when_fewer_came() -> Non
     assert len(mechanism.select(np.empty(0, dtype=np.int64), OSEntropy()).indices) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("probability", [0.5, 0.9, 0.99])
 def test_a_group_as_large_as_stated_appears_with_the_stated_probability(

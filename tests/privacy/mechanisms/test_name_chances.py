@@ -48,6 +48,7 @@ def keeps_basic(chances: Sequence[int], epsilon: float, delta: float) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), BASIC)
 def test_chances_of_one_publication_keep_epsilon_and_delta_and_none_could_be_higher(
     epsilon: float, delta: float
@@ -203,6 +204,7 @@ def test_keys_are_drawn_on_their_own() -> None:
     assert halves[0] == pytest.approx(halves[1], abs=6 * math.sqrt(len(named)))
 
 
+@pytest.mark.slow
 def test_a_delta_below_a_part_and_lists_without_end_are_refused() -> None:
     for price in (PrivacyLoss(0.0, 1e-20, 1.0), PrivacyLoss(1.0, 0.0), PrivacyLoss(0.0, 1e-6)):
         with fails_with("bad_parameter"):

@@ -183,10 +183,12 @@ def problems(kind: type[PairRows], count: int) -> set[str]:
     return seen
 
 
+@pytest.mark.slow
 def test_a_unit_does_in_each_round_what_thresholds_expect_of_all_rounds_so_far() -> None:
     assert problems(PairRows, 60) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "what"),
     [(OrderOfTheRound, "fresh"), (SilentBelowTheMinimum, "moves"), (NoMinimumBefore, "fresh")],

@@ -165,6 +165,7 @@ def test_low_bits_of_large_draws_are_uniform(scale: float) -> None:
     assert chi_square_p(np.bincount((draws & 255) | 1).astype(float), uniform) < IMPOSSIBLE
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.5, 3.3, 50.0])
@@ -266,6 +267,7 @@ def test_uniform_bits_fill_their_range() -> None:
     assert not uniform_bits(source, 5, 0).any()
 
 
+@pytest.mark.slow
 def test_os_entropy_differs_after_a_fork() -> None:
     script = """
 import os
@@ -624,6 +626,7 @@ def peeling_p(orders: Counter[tuple[int, ...]], weights: list[float], limit: int
     return chi_square_p(observed, expected * orders.total())
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("limit", [1, 2, 4])
 def test_gumbel_order_is_the_peeled_exponential_mechanism(limit: int) -> None:
@@ -666,6 +669,7 @@ def test_a_collision_outside_the_places_asked_for_costs_no_bits() -> None:
     assert source.drawn == 4
 
 
+@pytest.mark.slow
 def test_float_intervals_contain_the_exact_ones() -> None:
     words = SeededSource(43).words(300)
     edges = [0, 1, 2, 2**11, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 2**11, 2**64 - 2, 2**64 - 1]

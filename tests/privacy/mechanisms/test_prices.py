@@ -305,6 +305,7 @@ def test_every_mechanism_has_a_row() -> None:
     assert CLAIMS.keys() == {entry.name for entry in ENTRIES}
 
 
+@pytest.mark.slow
 @pytest.mark.few(100)
 @pytest.mark.parametrize(("entry", "price"), PRICED)
 def test_what_is_built_for_a_price_keeps_it_and_its_twin_does_not(
@@ -324,6 +325,7 @@ def built_anyway(entry: MechanismEntry[Selection], sizes: Sizes, price: PrivacyL
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.few(100)
 @pytest.mark.parametrize("entry", [*ENTRIES, *CASCADES.values()], ids=lambda entry: entry.name)
 def test_what_is_built_for_a_price_costs_that_and_little_less(

@@ -77,6 +77,7 @@ def spread(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 # -- what it guarantees -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("fraction", FRACTIONS, ids=str)
@@ -122,6 +123,7 @@ def test_rows_beyond_the_bound_and_extreme_fractions_are_not_free() -> None:
     assert widest(Fraction(9, 10), 1) > 1.7 * math.sqrt(8 * median.rho(1))
 
 
+@pytest.mark.slow
 def test_groups_and_their_losses_add_up() -> None:
     """One unit in two groups: the divergence of the pair is within two groups' worth."""
     fraction = Fraction(3, 4)
@@ -222,6 +224,7 @@ def p_values(mechanism: ExponentialQuantile, claimed_rate: float, seed: int) -> 
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("fraction", FRACTIONS, ids=str)
 def test_points_are_drawn_with_their_stated_probabilities(fraction: Fraction) -> None:

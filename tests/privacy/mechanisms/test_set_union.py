@@ -400,6 +400,7 @@ def test_a_greedy_policy_is_caught_by_the_same_check() -> None:
     assert apart > 10
 
 
+@pytest.mark.slow
 def test_dropping_the_left_over_budget_is_caught_by_the_same_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -240,6 +240,7 @@ def test_the_noise_delta_on_the_lattice_agrees_with_the_sum_of_its_laws() -> Non
             assert exact <= stated <= exact * (1 + 1e-6) + 3e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (0.7, False), (1.3, False)])
 @pytest.mark.parametrize(
     "mechanism",
@@ -418,6 +419,7 @@ def test_a_threshold_without_the_floor_exceeds_delta() -> None:
     assert fine.all_fresh(2) <= 0.02 < 1 - (1 - lifted) ** 2
 
 
+@pytest.mark.slow
 def test_the_stated_joint_delta_covers_the_exact_one_nearly_tightly() -> None:
     epsilon, groups, others = 0.2, 2, 0.002
     for sigma in (20.0, 40.0):

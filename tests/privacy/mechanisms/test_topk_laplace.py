@@ -149,6 +149,7 @@ def test_crossing_groups_appear_at_most_as_often_as_paid_for_and_one_lower_more(
     assert max(crossing_of(mechanism, a, b, lower=1) for a, b in both_ways) > paid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (0.7, False), (1.3, False)])
 def test_laplace_draws_follow_the_law_at_the_stated_scale_only(scale: float, passes: bool) -> None:
     mechanism = LaplaceTopK(0.5, 1, 2, 0.3, 0)
@@ -256,6 +257,7 @@ def test_a_calibrated_fixed_threshold_spends_its_epsilon_and_delta_and_no_more(
         assert found.threshold <= FixedThreshold(epsilon / k, k, delta / k, 0.0, 0).threshold + 1
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("probability", [0.5, 0.9, 0.99])
 def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
@@ -274,6 +276,7 @@ def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
             assert enough == (lower == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (0.7, False), (1.3, False)])
 def test_fixed_threshold_draws_follow_the_law_at_the_stated_scale_only(

@@ -79,6 +79,7 @@ def neighbours() -> Iterator[tuple[list[Unit], list[Unit]]]:
                 yield without, [*without, unit]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [SMALL, BESIDE_ERROR])
 def test_divergences_are_within_the_price_of_both_draws(draw: ValueBounds) -> None:
     widest = 0.0
@@ -92,6 +93,7 @@ def test_divergences_are_within_the_price_of_both_draws(draw: ValueBounds) -> No
     assert widest > PRICE.rho / 2
 
 
+@pytest.mark.slow
 def test_broken_twins_are_noticed() -> None:
     """A base measure that begins at the largest value, and that value in the draw's place."""
 
@@ -190,6 +192,7 @@ def test_what_a_bound_may_cut_beside_an_error_falls_with_it() -> None:
         assert (upper < 50) == cut
 
 
+@pytest.mark.slow
 def test_values_of_one_sign_have_zero_as_the_other_bound() -> None:
     values = np.arange(1.0, 101.0).repeat(20)
     assert sum(lower == 0.0 for lower, _ in drawn_bounds(values, 60)) > 45

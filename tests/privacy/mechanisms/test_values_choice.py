@@ -168,6 +168,7 @@ def of_units(lists: Sequence[Sequence[int]]) -> list[int]:
     return [WHOLE_WEIGHT * places[place] for place in range(len(rungs) + 1)]
 
 
+@pytest.mark.slow
 def test_values_that_units_share_take_a_small_number_and_others_as_many_as_units_have() -> None:
     rng = np.random.default_rng(2)
     shared = of_units([rng.permutation(40).tolist() for _ in range(3000)])
@@ -198,6 +199,7 @@ def test_its_error_is_near_that_of_the_best_number_in_hindsight() -> None:
     assert np.mean([error(rung, sigma) for rung in rungs[:24]]) > 6 * best
 
 
+@pytest.mark.slow
 def test_a_maximum_error_lets_less_be_lost_than_noise_of_a_rung() -> None:
     """Its targets fall with the rung: what is lost in all is held against one allowance."""
     rungs = ladder()

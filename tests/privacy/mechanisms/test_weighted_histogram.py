@@ -266,6 +266,7 @@ def worst_stick(
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.9, 0.03), (2.0, 0.1)])
 def test_no_small_pair_of_neighbours_exceeds_the_stated_delta(epsilon: float, delta: float) -> None:

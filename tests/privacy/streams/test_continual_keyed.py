@@ -193,6 +193,7 @@ def test_the_bits_of_a_stream_never_change() -> None:
 PINNED = [-13, -28, 29, -18, -41, 6, 6, -36]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "sizes"),
     [
@@ -218,6 +219,7 @@ def test_noise_from_step_to_step_is_the_same_to_the_bit(
         steps.next(state, GROUPS)
 
 
+@pytest.mark.slow
 def test_the_state_settles_most_roundings_and_knows_which_not() -> None:
     factorisation = optimal_buffers(60, 3, 24)
     steps = BufferedNoise(KeyedNoise(KEYS, "units", 7e5, factorisation))

@@ -78,6 +78,7 @@ def test_calibration_of_shared_noise_spends_the_budget(factorisation: Factorisat
     assert 0.05 * (1 - 1e-9) < noise.rho(40) <= 0.05
 
 
+@pytest.mark.slow
 def test_shared_noise_has_the_stated_size_and_correlation() -> None:
     noise = SharedContinualNoise(SquareRoot(40), 3.0, 1, 16)
     groups = [encode_group((str(i),)) for i in range(4)]
