@@ -11,7 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import duckdb
 import psycopg
@@ -45,6 +45,13 @@ def psql_program() -> str:
     if found is None:
         pytest.skip("there is no psql")
     return found
+
+
+def not_installed(client: str) -> NoReturn:
+    """Skip the tests of a client, or fail where each has to be tried."""
+    if os.environ.get("DPSQL_REQUIRE_CLIENTS"):
+        pytest.fail(f"{client} is not installed")
+    pytest.skip(f"{client} is not installed")
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.serving import PASSWORD, Serving, encrypted, ended
+from helpers.serving import PASSWORD, Serving, encrypted, ended, not_installed
 
 pytestmark = pytest.mark.slow
 PROGRAM = Path(os.environ.get("DPSQL_DBT", Path(sys.prefix) / "dbt" / "bin" / "dbt"))
@@ -36,7 +36,7 @@ sources: [{name: clinic, database: clinic, schema: public, tables: [{name: visit
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     if not PROGRAM.exists():
-        pytest.skip("dbt is not installed")
+        not_installed("dbt")
     found = encrypted(tmp_path_factory.mktemp("served"))
     yield found
     ended(found)

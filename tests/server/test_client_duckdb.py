@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.serving import PASSWORD, Serving, encrypted, ended
+from helpers.serving import PASSWORD, Serving, encrypted, ended, not_installed
 
 pytestmark = pytest.mark.slow
 PACKAGES = Path(os.environ.get("DPSQL_DUCKDB_POSTGRES", Path(sys.prefix) / "duckdb-postgres"))
@@ -39,7 +39,7 @@ print(json.dumps(found, default=str))
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     if not extensions():
-        pytest.skip("DuckDB's extension for PostgreSQL is not installed")
+        not_installed("DuckDB's extension for PostgreSQL")
     found = encrypted(tmp_path_factory.mktemp("served"))
     yield found
     ended(found)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.serving import PASSWORD, Serving, encrypted, ended
+from helpers.serving import PASSWORD, Serving, encrypted, ended, not_installed
 
 pyodbc = pytest.importorskip("pyodbc")
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ DRIVER = Path(os.environ.get("DPSQL_PSQLODBC", USUAL))
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     if not DRIVER.exists():
-        pytest.skip("psqlODBC is not installed")
+        not_installed("psqlODBC")
     found = encrypted(tmp_path_factory.mktemp("served"))
     yield found
     ended(found)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from helpers.certificates import made
-from helpers.serving import PASSWORD, Serving, encrypted, ended
+from helpers.serving import PASSWORD, Serving, encrypted, ended, not_installed
 
 pytestmark = pytest.mark.slow
 PROGRAM = Path(__file__).parent / "clients" / "PgJdbc.java"
@@ -25,7 +25,7 @@ JAR = Path(os.environ.get("DPSQL_PGJDBC", "/usr/share/java/postgresql.jar"))
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     if shutil.which("java") is None or not JAR.exists():
-        pytest.skip("pgJDBC is not installed")
+        not_installed("pgJDBC")
     found = encrypted(tmp_path_factory.mktemp("served"))
     yield found
     ended(found)
