@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from helpers.serving import PASSWORD, Serving, encrypted, ended, not_installed
 
-pyodbc = pytest.importorskip("pyodbc")
+pyodbc = pytest.importorskip("pyodbc", exc_type=ImportError)  # without unixODBC as well
 pytestmark = pytest.mark.slow
 USUAL = "/usr/lib/x86_64-linux-gnu/odbc/psqlodbcw.so"
 DRIVER = Path(os.environ.get("DPSQL_PSQLODBC", USUAL))
