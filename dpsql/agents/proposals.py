@@ -7,12 +7,14 @@ refusal alone, and may be wrong: whoever shows one has it explained first.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from dpsql.core.quoting import quote_text
 from dpsql.errors import Error
+from dpsql.syntax.split import without_comments
 
 _NAME: Final = re.compile(r"Did you mean (.+?)\?")
 _COUNT: Final = re.compile(r"SELECT key, (COUNT\(.+\)) FROM (.+) GROUP BY key")
@@ -22,11 +24,13 @@ _UNITS: Final = re.compile(r"COUNT\(DISTINCT [^()]+\)")
 _JOINED: Final = re.compile(r"… ON (.+)\.$")
 _PARTITION: Final = re.compile(r"PARTITION BY has to name (.+)$")
 _OVER: Final = re.compile(r"\bOVER\s*\(\s*(PARTITION\s+BY\b)?", re.IGNORECASE)
-_GROUP: Final = re.compile(r"\bGROUP\s+BY\b(?!.*\bGROUP\s+BY\b)", re.IGNORECASE | re.DOTALL)
+_GROUP: Final = re.compile(r"\bGROUP\s+BY\b", re.IGNORECASE)
 _LATER: Final = re.compile(r"\b(?:HAVING|QUALIFY|ORDER\s+BY|LIMIT)\b", re.IGNORECASE)
-_SORTED: Final = re.compile(r"\bORDER\s+BY\b(?!.*\bORDER\s+BY\b)", re.IGNORECASE | re.DOTALL)
-_LIMITED: Final = re.compile(r"\bLIMIT\b(?!.*\bLIMIT\b)", re.IGNORECASE | re.DOTALL)
-_WHERE: Final = re.compile(r"\bWHERE\b", re.IGNORECASE)
+_SORTED: Final = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
+_LIMITED: Final = re.compile(r"\bLIMIT\b", re.IGNORECASE)
+_NARROWED: Final = re.compile(
+    r"\b(?:WHERE|JOIN|HAVING|QUALIFY|UNION|INTERSECT|EXCEPT|SAMPLE|TABLESAMPLE)\b", re.IGNORECASE
+)
 _AGGREGATE: Final = re.compile(r"\b(?:COUNT|SUM|AVG|MEDIAN|MIN|MAX)\s*\(", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[0-9.]+")
 _QUERY: Final = re.compile(r"\b(?:SELECT|WITH)\b", re.IGNORECASE)
@@ -39,7 +43,8 @@ _OR: Final = re.compile(r"\bOR\b", re.IGNORECASE)
 class RefusedStatement:
     """A refused statement: its text before, at and after the place, and what the refusal says.
 
-    Without a place in the statement all of the text stands before it.
+    Its comments are blanks, as words in them are none of the statement. Without a place in it all
+    of the text stands before.
     """
 
     before: str
@@ -51,6 +56,7 @@ class RefusedStatement:
     @classmethod
     def of(cls, sql: str, error: Error) -> RefusedStatement:
         """Cut a statement at the place of its refusal."""
+        sql = without_comments(sql)
         place, start, end = error.place, len(sql), len(sql)
         if place is not None and place.source == "query":
             lines = sql.split("\n")
@@ -92,15 +98,16 @@ def _named(refused: RefusedStatement) -> Iterator[str]:
 
 
 def _counted_per_key(refused: RefusedStatement) -> Iterator[str]:
-    """Count for each value of the column that was asked for, or all; a condition is kept."""
+    """Count for each value of the column that was asked for, or all; conditions are kept."""
     count, key = _COUNT.search(refused.hint), refused.at
     if count is None:
         return
-    if _WHERE.search(refused.sql):
+    if _NARROWED.search(refused.sql):
         if _WORD.fullmatch(key):
             for asked in _unsorted(refused.sql):
                 yield f"SELECT {key}, COUNT(*) AS n FROM {asked} GROUP BY {key}"
         yield from _counted(refused)
+        return
     if _WORD.fullmatch(key) and key not in count[1]:
         yield f"SELECT {key}, {count[1]} AS n FROM {count[2]} GROUP BY {key}"
     yield f"SELECT {count[1]} AS n FROM {count[2]}"
@@ -116,10 +123,15 @@ def _unsorted(sql: str) -> Iterator[str]:
     """Make a statement a table, without its order and limit where it has them."""
     asked = sql.rstrip().rstrip(";")
     for cut in (_SORTED, _LIMITED):
-        found = cut.search(asked)
+        found = _last(cut, asked)
         if found is not None:
             yield f"(\n{asked[: found.start()].strip()}\n) AS asked"
     yield f"(\n{asked.strip()}\n) AS asked"
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """Find the last match in a text, which takes time in proportion to its length."""
+    return next(iter(deque(pattern.finditer(text), 1)), None)
 
 
 def _units_counted(refused: RefusedStatement) -> Iterator[str]:
@@ -161,7 +173,7 @@ def _grouped(refused: RefusedStatement) -> Iterator[str]:
 def _grouped_also(refused: RefusedStatement) -> Iterator[str]:
     """Group by the column as well."""
     column, sql = refused.at, refused.sql.rstrip().rstrip(";")
-    group = _GROUP.search(sql)
+    group = _last(_GROUP, sql)
     if group is not None:
         yield f"{sql[: group.end()]} {column},{sql[group.end() :]}"
         return

@@ -18,8 +18,9 @@ from dpsql.core.formatting import upper_figure
 from dpsql.errors import Error
 from dpsql.results.explanation import Explanation
 
-_EPSILON: Final = re.compile(r"epsilon = ([0-9][0-9.e-]*[0-9]|[0-9])")
-_AT_MOST: Final = re.compile(r"at most ([0-9][0-9.e-]*[0-9]|[0-9])")
+_NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)"
+_EPSILON: Final = re.compile(f"epsilon = {_NUMBER}")
+_AT_MOST: Final = re.compile(f"at most {_NUMBER}")
 _MOST_TEXT: Final = 20_000  # of a statement that is proposed
 
 

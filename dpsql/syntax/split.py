@@ -1,7 +1,10 @@
-"""Where statements end: at a semicolon that stands in no quotes and in no comment."""
+"""Where statements end: at a semicolon that stands in no quotes and in no comment.
+
+And what of them is comments."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import TokenType
@@ -12,6 +15,7 @@ from dpsql.syntax.parse import after_blanks
 
 _DIALECT = PrivateDuckDB()
 _END = "\n;"
+_BRACKET = "("
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +48,22 @@ def split(text: str) -> SplitText:
             statements.append((start, end))
         start = after_blanks(text, end + 1)
     return SplitText(tuple(statements), start, False)
+
+
+def without_comments(text: str) -> str:
+    """Write blanks for the comments of a text, so that all else keeps its place.
+
+    A text that ends inside of quotes or of a comment stays as it is.
+    """
+    try:
+        # Behind a bracket no word is one of those whose rest the lexer takes for a text.
+        tokens = _DIALECT.tokenize(_BRACKET + text)[len(_BRACKET) :]
+    except TokenError:
+        return text
+    parts: list[str] = []
+    done = 0
+    for token in tokens:
+        start, end = token.start - len(_BRACKET), token.end + 1 - len(_BRACKET)
+        parts += re.sub(r"\S", " ", text[done:start]), text[start:end]
+        done = end
+    return "".join((*parts, re.sub(r"\S", " ", text[done:])))

@@ -32,6 +32,19 @@ ATTEMPTS = {
         "SELECT ward, COUNT(*) AS n FROM (\nSELECT ward, cost FROM visits WHERE cost > 80\n"
         ") AS asked GROUP BY ward"
     ),
+    "SELECT v.ward FROM visits v JOIN (VALUES ('a')) AS w(ward) ON v.ward = w.ward": (
+        "SELECT ward, COUNT(*) AS n FROM (\nSELECT v.ward FROM visits v JOIN (VALUES ('a')) "
+        "AS w(ward) ON v.ward = w.ward\n) AS asked GROUP BY ward"
+    ),
+    # Words in comments and in quotes are none of the statement: no condition is lost by them.
+    "SELECT ward FROM visits -- ORDER BY cost\nWHERE cost > 80": (
+        "SELECT ward, COUNT(*) AS n FROM (\nSELECT ward FROM visits                 \n"
+        "WHERE cost > 80\n) AS asked GROUP BY ward"
+    ),
+    "SELECT ward, COUNT(*) FROM visits /* having */ WHERE cost > 80 -- ?": (
+        "SELECT ward, COUNT(*) FROM visits              WHERE cost > 80 GROUP BY ward"
+    ),
+    "SELECT ward, COUNT(*) FROM visits WHERE ward <> 'GROUP BY k'": None,
     # Groups of one unit.
     "SELECT patient, SUM(cost) AS paid FROM visits GROUP BY patient HAVING SUM(cost) > 100 "
     "ORDER BY 2 LIMIT 5": (
@@ -79,6 +92,8 @@ ATTEMPTS = {
     # Nothing that would be answered is near.
     "SELECT AVG(weight) FROM visits": None,
     "DELETE FROM visits": None,
+    'SELECT AVG("at most 1-2") FROM visits': None,
+    'SELECT COUNT(*) FROM "at most 1.2.3"': None,
     "SELECT COUNT(*) FROM visits a, visits b WHERE a.cost < b.cost OR (SELECT 1": None,
 }
 

@@ -235,6 +235,8 @@ BAD: dict[str, Callable[[Issuer], str]] = {
     "a user in capitals": with_claims(sub="Ana"),
     "a long user": with_claims(sub="a" * 64),
     "a list of users": lambda one: odd({**one.claims(NOW), "sub": ["ana"]})(one),
+    "half of a surrogate pair": lambda one: one.token(NOW, sub="ana\ud800"),
+    "a user with a zero byte": lambda one: one.token(NOW, sub="ana\0"),
     # forms
     "two parts": lambda one: one.token(NOW).rpartition(".")[0],
     "no base64": lambda one: "a.!.c",

@@ -133,6 +133,8 @@ class SignOn:
         name = claims.get(self.settings.claim)
         if not isinstance(name, str) or not 0 < len(name) <= MOST_NAME or fold_name(name) != name:
             return None
+        if not name.isprintable():  # no name has such letters, and some cannot even be looked up
+            return None
         if self.settings.claim == "email" and claims.get("email_verified") is not True:
             return None
         return name
