@@ -10,11 +10,12 @@ other s - 1 conditions has probability 1/2 or more. For one condition the argume
 :mod:`dpsql.accuracy.wording` holds as before, the sum of the other noises being symmetric and
 unimodal. So the risk of an interval is divided by 2^(s-1).
 
-Large groups need less. Let x be the size from which a group appears 95% of the time in each of the
-s releases. A true value of x or more misses a narrower interval, of the risk times 0.95^(s-1), with
-the risk at most, by the same argument. An interval is narrowed only if it lies above x as a whole:
-then a true value below x misses the wide one, too. Checked by
-``tests/accuracy/test_pooled_counts.py``.
+Large groups need less. Where each of the s releases names a group 95% of the time, its value misses
+a narrower interval, of the risk times 0.95^(s-1), with the risk at most, by the same argument. Rows
+may have changed between releases, so each has to tell by itself that its group was so large: its
+own value lies beyond that size by a margin that noise exceeds once in a million times. An interval
+is narrowed only if all tell so. If one of them is wrong, its noise was beyond that margin, and as
+much risk is taken off the wide interval's. Checked by ``tests/accuracy/test_pooled_counts.py``.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ MAX_POOLED = 32
 
 _SURELY = 0.95
 """How often a group of the size ``ReleaseNoise.appears_95`` appears, or more often."""
+_DOUBT = 1e-6
+"""How often a release tells of a smaller group that it is as large, or less often."""
+_LARGE = 1 << MAX_POOLED
+"""The bit of a row that is as large by all of its releases, beside the bits of these."""
 
 
 class PooledKind(GroupsKind):
@@ -83,7 +88,7 @@ class PooledKind(GroupsKind):
         block, found = self.plan.block, dict[str, NumericArray]()
         held = places >= 0
         bits = (1 << np.arange(len(released)))[:, np.newaxis]
-        masks = (held * bits).sum(axis=0).astype(np.float64)
+        masks = (held * bits).sum(axis=0)
         with np.errstate(all="ignore"):
             for index, aggregate in enumerate(block.aggregates):
                 # Drawn columns have the names that they have where nothing is pooled.
@@ -97,8 +102,32 @@ class PooledKind(GroupsKind):
                     )
                     for column, measure in zip(drawn, aggregate.measures, strict=True)
                 ]
-                found |= answer_of_parts(self.plan, index, parts) | {supports[-1]: masks}
+                marks = masks + _LARGE * self._surely_large(released, places, index)
+                found |= answer_of_parts(self.plan, index, parts)
+                found[supports[-1]] = marks.astype(np.float64)
             return self.with_noise_columns(found)
+
+    def _surely_large(
+        self, released: Sequence[ReleasedRows], places: NDArray[np.int64], index: int
+    ) -> NDArray[np.bool_]:
+        """Find the groups that each release surely names: its own value is large enough.
+
+        Of counts whose own noise decided. What was drawn in one release says nothing of the rows
+        that there were at another one.
+        """
+        deciding = self._deciding(index)
+        sizes = [release.appears_95 for release in deciding]
+        if len(deciding) < 2 or None in sizes:
+            return np.zeros(places.shape[1], dtype=np.bool_)
+        column = self.plan.block.aggregate_column(index)
+        values = _aligned([rows.values[column] for rows in released], places)
+        (measure,) = self.plan.block.aggregates[index].measures
+        step, large = self.plan.measures[measure].measure.step, np.ones(places.shape[1], np.bool_)
+        for release, own, place in zip(self.releases, values, places, strict=True):
+            if release.decided == measure and release.appears_95 is not None:
+                margin = pooled_margin([release.measures[measure]], _DOUBT) + 1  # for rounding
+                large &= (place < 0) | (own >= release.appears_95 + margin * step)
+        return large
 
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
         """List each set of releases that rows come from, as bits."""
@@ -124,14 +153,13 @@ class PooledKind(GroupsKind):
         """
         wide = super().interval(released, index, columns, confidence, left_out, total)
         deciding = self._deciding(index)
-        sizes = [r.appears_95 for r in deciding if r.appears_95 is not None]
-        if len(deciding) < 2 or len(sizes) < len(deciding):
+        if len(deciding) < 2 or 1 - confidence < 2 * _DOUBT:
             return wide
         risk = (1 - confidence) * _SURELY ** (len(deciding) - 1)
         undecided = tuple(replace(release, decided=None) for release in self.releases)
         kind = PooledKind(replace(self.plan, kept=undecided))
         narrow = kind.interval(released, index, columns, 1 - risk, left_out, total)
-        large = wide.low >= max(sizes)
+        large = columns[-1] >= _LARGE
         return Interval(
             np.where(large, np.maximum(wide.low, narrow.low), wide.low),
             np.where(large, np.minimum(wide.high, narrow.high), wide.high),
@@ -157,7 +185,9 @@ class PooledKind(GroupsKind):
             margin = noises[0].noise.margin(confidence, noises[0].groups)
             return with_rounding(self.plan, index, whole, margin)
         deciding = sum(release.decided == index for release in releases)
-        risk = (1 - confidence) / 2 ** max(0, deciding - 1)
+        risk = 1 - confidence
+        if deciding > 1:
+            risk = (risk - min(_DOUBT, risk / 2)) / 2 ** (deciding - 1)
         margin = pooled_margin(noises, risk)
         return _with_pooled_rounding(self.plan, index, whole, noises, margin)
 
@@ -169,7 +199,7 @@ class PooledKind(GroupsKind):
     def uniform(self, values: Mapping[str, NumericArray]) -> bool:
         """Tell whether all rows came out of all releases."""
         masks = values[self.plan.block.support_columns(0)[-1]]
-        return bool(np.all(masks == self.every))
+        return bool(np.all(masks % _LARGE == self.every))
 
     def of_values(self, part: Part, confidence: float) -> Iterator[str]:
         """Yield the number of pooled releases, and the rows that the values describe."""
