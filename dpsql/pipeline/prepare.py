@@ -99,7 +99,7 @@ from dpsql.syntax.probes import drop_unused_ctes, has_no_rows
 _MOST_FIRST = 16  # subqueries of a statement that are answered first
 _REMEMBERED = 256  # statements that an account keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
-_MOST_TEXT = 500_000  # characters of all of them
+_MOST_TEXT = 500_000  # characters of all of them, with their values
 _Key: TypeAlias = tuple[
     str,
     object,
@@ -354,9 +354,10 @@ class PlanMemory:
 
     def keep(self, key: _Key, staged: _Staged) -> None:
         """Keep how a question is planned."""
-        text = key[0]
+        text, values, *_, first = key
         if len(text) <= _LONGEST and not staged.prepared.passing:
-            self._kept.keep(key, staged, len(text))
+            # Values and first answers stand in a plan like constants of its text.
+            self._kept.keep(key, staged, len(text) + len(repr(values)) + len(repr(first)))
 
 
 @dataclass(eq=False)

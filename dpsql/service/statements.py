@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 _MOST_DESCRIBED: Final = 256
 _LONGEST_DESCRIBED: Final = 10_000
-_TEXT_DESCRIBED: Final = 500_000  # characters of all that are kept
+_TEXT_DESCRIBED: Final = 500_000  # characters of all that are kept, with their values
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,8 @@ class Statements:
         parameters = tuple(QueryParameter(name, types[name]) for name in names)
         found = Description(_answer_columns(prepared.shown), parameters)
         if len(text) <= _LONGEST_DESCRIBED and not prepared.passing:
-            self._known.keep(_described_key(text, values), (prepared, found), len(text))
+            key = _described_key(text, values)
+            self._known.keep(key, (prepared, found), len(text) + len(repr(key[1])))
         return found
 
     def _listed_columns(self, statement: Command) -> tuple[Column, ...]:

@@ -139,6 +139,20 @@ def test_a_description_is_known_until_a_setting_changes(dataset: dpsql.Dataset) 
     assert session.known_description(COUNT) is None
 
 
+def test_values_count_among_what_is_remembered(dataset: dpsql.Dataset) -> None:
+    """A text of some letters can have values as long as several of the longest texts."""
+    asked, long = "SELECT COUNT(*) FROM visits WHERE s <> ?", "x" * 80_000
+    with dataset.session(ANALYST) as session:
+        for number in range(8):
+            session.describe(asked, (f"{number}{long}",))
+        assert len(dataset.plans_of(ANALYST)) == 6
+        known = [
+            session.known_description(asked, (f"{number}{long}",)) is not None
+            for number in range(8)
+        ]
+        assert known == [False] * 2 + [True] * 6
+
+
 def test_what_is_remembered_is_bounded_in_number_and_size() -> None:
     memory: Remembered[int, str] = Remembered(3, 10)
     for key in range(5):
