@@ -146,6 +146,25 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     ended(found)
 
 
+def test_an_error_is_told_at_once_and_what_came_before_it_first(wire: Serving) -> None:
+    """PostgreSQL does not keep it until the client says Sync, which some say after an answer."""
+    good = text("") + text("SELECT beds FROM wards") + struct.pack("!h", 0)
+    bad = text("") + text("SELECT beds FROM nowhere") + struct.pack("!h", 0)
+    describe = frame(b"D", b"S" + text(""))
+    with wire.connect() as login, socket.socket(fileno=os.dup(login.pgconn.socket)) as con:
+        con.settimeout(60)
+        con.sendall(frame(b"P", good) + frame(b"P", bad) + describe)
+        found = b""
+        while b"unknown_table" not in found:
+            more = con.recv(1 << 16)
+            assert more, "the server has closed the connection"
+            found += more
+        parsed = frame(b"1", b"")
+        assert found.startswith(parsed + parsed + b"E")
+        con.sendall(frame(b"S", b""))
+        assert until_ready(con)
+
+
 def test_messages_of_all_kinds_after_a_login_are_answered(wire: Serving) -> None:
     draw = random.Random(SEED)
     sent = 0

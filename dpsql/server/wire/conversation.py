@@ -173,6 +173,11 @@ class Conversation:
         self._timeout = 0.0
         self._before: _Settings | None = None
 
+    @property
+    def skipping(self) -> bool:
+        """True after an error, until the client says Sync."""
+        return self._skipping
+
     async def take(self, message: Frontend) -> bool:
         """Answer one message; returns False once the client is done."""
         if isinstance(message, TerminateMessage):

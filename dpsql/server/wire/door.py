@@ -91,7 +91,7 @@ class _Outgoing:
     """Collects messages to a client, to be sent together, as PostgreSQL does.
 
     They go out when there are many bytes of them, and at a ``flush``: at the end of a query, at a
-    Sync, and where the client asks for it.
+    Sync, after an error, and where the client asks for it.
     """
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
@@ -312,7 +312,7 @@ class Door:
                 message = messages.read_message(head[:1], body)
                 if not await conversation.take(message):
                     return
-                if isinstance(message, _FLUSHING):
+                if isinstance(message, _FLUSHING) or conversation.skipping:
                     await out.flush()
                 here.busy = False
             await out.write(_GOING)
