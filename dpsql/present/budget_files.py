@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple
 from itertools import islice
@@ -17,6 +18,8 @@ from dpsql.budget.question import LoggedQuery, read_record
 from dpsql.core.formatting import json_text, upper_figures
 from dpsql.ledger import Entry, Event, Head, RenamedAccount, Verification, cause_of
 from dpsql.privacy.accounting.zcdp import Amount, PrivacyLoss
+
+_CONTROLS = re.compile(r"[\x7f-\x9f]")
 
 PIECE = 1000
 """How many rows are made into text at once."""
@@ -198,8 +201,13 @@ def _pages(items: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def to_json(value: object, indent: int | None = 2) -> str:
-    """Write a value as JSON text; what is not finite is null."""
-    return _unicode(json_text(value, indent))
+    """Write a value as JSON text; what is not finite is null.
+
+    Control characters of 8 bits are escaped like others: people wrote some texts, others read them,
+    and a terminal obeys these.
+    """
+    text = _unicode(json_text(value, indent))
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -151,6 +151,7 @@ def test_what_the_policies_give_is_raised_in_the_policies_first(server: HttpServ
         {"epsilon": 2, "why": "x" * 501},
         {"epsilon": 2},
         {"epsilon": 2, "why": WHY, "user": "eve"},
+        {"epsilon": 2, "why": "half a letter: \ud800"},
         b'{"epsilon": NaN, "why": "x"}',
         b'{"epsilon": 2, "epsilon": 3, "why": "x"}',
     ],
@@ -277,15 +278,17 @@ def invoked(server: HttpServing, token: str, *words: str) -> Result:
 def test_the_command_line_asks_lists_and_decides(server: HttpServing) -> None:
     found = invoked(server, "ana", "request", WHY, "--epsilon", "2000")
     assert (found.exit_code, found.output) == (0, "Request 1 waits for an owner.\n")
-    assert invoked(server, "ana", "request", "\x1b[2J", "--epsilon", "3").exit_code == 0
+    assert invoked(server, "ana", "request", "\x1b[2J\x9b2J", "--epsilon", "3").exit_code == 0
     table = invoked(server, "olga", "requests", "--all")
     assert WHY in table.output
-    assert "\x1b" not in table.output
+    assert not {"\x1b", "\x9b"} & set(table.output)
     assert invoked(server, "ana", "approve", "1").exit_code != 0
     assert "policies_give_less" in invoked(server, "olga", "approve", "1").output
     assert invoked(server, "olga", "refuse", "1", "--note", "In July").exit_code == 0
     assert "approved" in invoked(server, "olga", "approve", "2").output
     found = invoked(server, "ana", "requests", "-f", "json")
+    assert not {"\x1b", "\x9b"} & set(found.output)
+    assert json.loads(found.output)[0]["why"] == "\x1b[2J\x9b2J"
     told = [(one["number"], one["state"], one["note"]) for one in json.loads(found.output)]
     assert told == [(2, "approved", ""), (1, "refused", "In July")]
     assert invoked(server, "eve", "requests").output == "No requests.\n"
