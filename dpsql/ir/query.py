@@ -174,7 +174,7 @@ class Block:
     OPTIONS ask for, by name, if any. ``noise_columns`` say what its tail asks of the noise.
     ``fresh`` asks for new noise even where the same was answered before. ``pools`` says that its
     values are pooled from several releases, and that each row says from which. ``counted`` says
-    that its tail aggregates the groups that come out, of which small ones are missing.
+    that its tail aggregates or excludes the groups that come out, of which small ones are missing.
     ``groups_chosen`` says what became of a number of groups that nobody gave, and why; empty where
     one was given, or ``auto`` by name, and until it is decided. ``most_rows`` and ``most_groups``
     are how many rows a unit has in a group, and in how many groups it is, by what the owner

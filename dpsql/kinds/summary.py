@@ -12,8 +12,8 @@ from dpsql.kinds.registry import release_kind
 
 MAX_SUMMARISED_PARTS = 4
 COUNTED = (
-    "The outer query counts or sums the groups that came out. Those too small to appear are "
-    "missing from what it says."
+    "The outer query counts, sums or excludes the groups that came out. Those too small to appear "
+    "are not among them."
 )
 
 

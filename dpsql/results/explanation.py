@@ -103,8 +103,8 @@ class BlockExplanation:
     this block's own and others, in the order of epsilon. ``sql`` holds a random salt, which no run
     uses. ``steps`` are those of a cascade, which reads rows in several statements: ``sql`` is the
     first of them, and figures of noise are those at a cap of 1. ``left_out`` is empty where no part
-    of the price goes to telling what bounding leaves out. ``counted`` is True where the tail counts
-    or sums the groups that come out. ``groups_chosen`` says what became of
+    of the price goes to telling what bounding leaves out. ``counted`` is True where the tail
+    counts, sums or excludes the groups that come out. ``groups_chosen`` says what became of
     ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
     ``maker`` says what bounds the contributions of units, and why that; nothing else depends on it.
     ``follows`` says of which release it is the sum, if it could be answered from one for nothing.

@@ -126,6 +126,29 @@ def test_groups_missing_from_a_total_are_warned_of(con: dpsql.Connection) -> Non
     assert CaveatKind.GROUPS_MISSING not in [caveat.kind for caveat in con.sql(asked).warnings]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("excluding", "warned"),
+    [
+        ("SELECT doctor FROM visits EXCEPT SELECT doctor FROM visits WHERE uid < 3", True),
+        ("SELECT doctor FROM visits INTERSECT SELECT doctor FROM visits WHERE uid < 3", False),
+        ("SELECT doctor FROM visits EXCEPT SELECT 'nobody'", False),
+        ("WITH few AS ({few}) SELECT doctor FROM ({all}) WHERE doctor NOT IN (FROM few)", True),
+        ("SELECT doctor FROM ({all}) WHERE doctor IN ({few})", False),
+        ("SELECT doctor FROM ({all}) a WHERE NOT EXISTS (SELECT 1 FROM ({few}) f)", True),
+        ("SELECT doctor FROM ({all}) ANTI JOIN ({few}) USING (doctor)", True),
+        ("SELECT doctor FROM ({all}) SEMI JOIN ({few}) USING (doctor)", False),
+    ],
+)
+def test_groups_that_are_not_excluded_as_they_are_small_are_warned_of(
+    con: dpsql.Connection, excluding: str, warned: bool
+) -> None:
+    """What EXCEPT takes away is what came out: the rest may hold values of both sides."""
+    every = "SELECT DISTINCT doctor FROM visits"
+    sql = excluding.replace("{all}", every).replace("{few}", f"{every} WHERE uid < 3")
+    assert (("groups_missing", True) in kinds(con.sql(sql))) is warned
+
+
 # -- how they reach readers -----------------------------------------------------------------------
 
 

@@ -1,13 +1,14 @@
 """Counts of groups: the number of released groups, in two spellings.
 
-A group that is too small is not released, and whatever counts or sums the groups of a release does
-without it. ``SELECT COUNT(*) FROM (SELECT DISTINCT x FROM t)`` means to ask how many values there
-are, which one number answers. Elsewhere an answer says what is counted.
+A group that is too small is not released, and whatever counts or sums the groups of a release, or
+excludes them from others, does without it. ``SELECT COUNT(*) FROM (SELECT DISTINCT x FROM t)``
+means to ask how many values there are, which one number answers. Elsewhere an answer says what is
+counted or excluded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlglot import exp
 
@@ -65,20 +66,33 @@ def count_listed(select: exp.Select, listed: exp.Select) -> None:
 
 
 def mark_counted(tree: exp.Query, blocks: Sequence[Block]) -> frozenset[str]:
-    """Name the blocks whose released groups the tail aggregates, where small ones are missing."""
+    """Name the blocks whose groups the tail aggregates or excludes, and small ones are missing."""
     partial = {block.name for block in blocks if block.keys and not block.known_domain}
     if not partial:
         return frozenset()
     ctes: dict[str, list[exp.Expr]] = {}
     for cte in tree.find_all(exp.CTE):
         ctes.setdefault(fold(cte.alias), []).append(cte.this)
-    return frozenset(
-        name
+    aggregated = (
+        source
         for select in tree.find_all(exp.Select)
         if any(map(_aggregates, _computed(select)))
-        for name in _read(select, ctes)
-        if name in partial
+        for source in (select.args.get("from_"), *select.args.get("joins", ()))
+        if source is not None
     )
+    return frozenset(partial & _read((*aggregated, *_excluded(tree)), ctes))
+
+
+def _excluded(tree: exp.Query) -> Iterator[exp.Expr]:
+    """Find what the rows of others must not be in: behind EXCEPT, NOT IN, NOT EXISTS, ANTI JOIN."""
+    for node in tree.find_all(exp.Except, exp.Not, exp.Join):
+        if isinstance(node, exp.Except):
+            yield node.expression
+        elif isinstance(node, exp.Join):
+            if "ANTI" in (node.kind, node.side):
+                yield node.this
+        elif isinstance(node.this.unnest(), exp.In | exp.Exists):
+            yield node.this
 
 
 def _computed(select: exp.Select) -> Iterator[exp.Expr]:
@@ -93,11 +107,9 @@ def _aggregates(node: exp.Expr) -> bool:
     return any(isinstance(part, exp.AggFunc) and not isinstance(part, _ORDINALS) for part in parts)
 
 
-def _read(select: exp.Select, ctes: dict[str, list[exp.Expr]]) -> set[str]:
-    """Collect the names of all tables behind a FROM clause, CTEs written out."""
-    todo: list[exp.Expr] = [
-        node for node in (select.args.get("from_"), *select.args.get("joins", ())) if node
-    ]
+def _read(sources: Iterable[exp.Expr], ctes: dict[str, list[exp.Expr]]) -> set[str]:
+    """Collect the names of all tables in parts of a statement, CTEs written out."""
+    todo = list(sources)
     found: set[str] = set()
     while todo:
         for table in todo.pop().find_all(exp.Table):
