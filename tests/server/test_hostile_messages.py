@@ -152,7 +152,7 @@ def test_an_error_is_told_at_once_and_what_came_before_it_first(wire: Serving) -
     bad = text("") + text("SELECT beds FROM nowhere") + struct.pack("!h", 0)
     describe = frame(b"D", b"S" + text(""))
     with wire.connect() as login, socket.socket(fileno=os.dup(login.pgconn.socket)) as con:
-        con.settimeout(60)
+        con.settimeout(20)
         con.sendall(frame(b"P", good) + frame(b"P", bad) + describe)
         found = b""
         while b"unknown_table" not in found:

@@ -135,7 +135,7 @@ def validate(
 
 
 def _refuse_discovery(block: Block, text: str) -> None:
-    """Refuse a block that asks for public groups and has a key whose values are not known."""
+    """Refuse a block that asks for public groups, with a key of unknown values."""
     unknown = next((key for key in block.keys if key.domain is None), None)
     if block.public_groups and unknown is not None:
         raise QueryRefused(
