@@ -184,6 +184,7 @@ def test_a_twin_that_goes_by_the_mean_is_caught(monkeypatch: pytest.MonkeyPatch)
     assert missed_by_intervals(kind, *(half,) * 7, half + 1_200) > 0.1
 
 
+@pytest.mark.slow
 def test_a_twin_that_narrows_every_interval_is_caught() -> None:
     careless = [replace(noise_of(COUNTS, 1.0), appears_95=-math.inf) for _ in range(4)]
     plan = replace(joined(COUNTS, 1.0), kept=tuple(careless))

@@ -301,6 +301,7 @@ def test_figures_of_a_policy_are_called_an_estimate() -> None:
 # -- declared keys ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_counts_of_declared_groups_are_within_what_is_said_nineteen_times_of_twenty() -> None:
     parameters = replace(SAMPLE, max_groups_contributed=None)
     plan = plan_block(block(parameters, UNITS, domain=4))

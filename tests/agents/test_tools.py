@@ -225,6 +225,7 @@ def test_too_dear_for_what_is_left_comes_with_an_epsilon_that_fits(dataset: Data
     answer(box, "ask", sql=accepted["sql"], epsilon=accepted["epsilon"])
 
 
+@pytest.mark.slow
 def test_text_of_the_data_comes_out_quoted_and_on_one_line(dataset: Dataset) -> None:
     found = call(toolbox(dataset), "ask", {"sql": COUNTS})
     assert INSTRUCTION not in found.text

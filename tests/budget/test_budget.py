@@ -175,6 +175,7 @@ def ask(
         connection.sql(sql, fresh=True, **more)
 
 
+@pytest.mark.slow
 def test_a_report_says_what_the_ledger_says(engine: dpsql.DuckDBEngine, ledger: Ledger) -> None:
     policy = rules()
     for sql in (TOP, KNOWN, UNKNOWN):

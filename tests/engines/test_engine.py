@@ -492,6 +492,7 @@ def test_macros_in_the_file_are_not_the_functions_of_generated_sql(tmp_path: Pat
     assert values_of(plain, "SELECT sum(least(unit, 5)) FROM t") == [[5 * 90 - 15]]
 
 
+@pytest.mark.slow
 def test_a_macro_in_the_file_moves_no_released_sum(
     tmp_path: Path, ledger: Path, no_noise: None
 ) -> None:
@@ -534,6 +535,7 @@ def test_tables_with_names_of_generated_sql_are_refused(tmp_path: Path, ledger: 
     engine.close()
 
 
+@pytest.mark.slow
 def test_names_that_mean_something_to_the_engine_are_the_owners_tables(
     tmp_path: Path, ledger: Path
 ) -> None:

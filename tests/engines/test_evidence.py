@@ -86,6 +86,7 @@ ORACLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ORACLES)
 @pytest.mark.parametrize(
     "form",
@@ -200,6 +201,7 @@ class TestTheTable:
 class TestBrokenTwins:
     """Each net catches what another one lets through."""
 
+    @pytest.mark.slow
     def test_without_the_table_the_trial_refuses(
         self, alone: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -207,6 +209,7 @@ class TestBrokenTwins:
         with fails_with("fails"):
             alone.explain(f"SELECT COUNT(*) FROM t WHERE {GUARD} AND week(iv) IS NULL")
 
+    @pytest.mark.slow
     def test_without_the_trial_the_table_refuses(
         self, alone: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
     ) -> None:

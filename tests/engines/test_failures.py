@@ -121,6 +121,7 @@ def test_a_failure_in_a_session_suspends_the_analyst(
             assert suspended(con)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", [QUESTION, SET_UNION, "SELECT MEDIAN(n) FROM visits"])
 @pytest.mark.parametrize("what", ["store", "integers", "exact", "keys"])
 def test_failures_on_stages_are_failures(
@@ -223,6 +224,7 @@ def test_errors_of_ours_on_private_rows_are_failures(
         assert suspended(con)
 
 
+@pytest.mark.slow
 def test_interrupts_keep_the_reservation_and_nothing_else(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +248,7 @@ def test_interrupts_keep_the_reservation_and_nothing_else(
         assert not suspended(con)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_ctrl_c_is_no_failure(
     error: type[BaseException], opened: Opened, monkeypatch: pytest.MonkeyPatch
@@ -278,6 +281,7 @@ def test_who_listens_to_the_progress_may_end_a_query(opened: Opened) -> None:
         assert not suspended(con)
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_until_the_ledger_knows_of_a_failure(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +300,7 @@ def test_nothing_is_asked_until_the_ledger_knows_of_a_failure(
         assert suspended(con), "the ledger is told as soon as it listens"
 
 
+@pytest.mark.slow
 def test_cursors_of_the_db_api_are_suspended_too(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:

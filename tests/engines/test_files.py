@@ -299,6 +299,7 @@ def test_files_are_opened_whatever_values_python_lacks(tmp_path: Path, value: st
     assert asked(tmp_path / "one.parquet", "one", tmp_path, {}) == ALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["events", "events/*/*.parquet", "events/part=0/rows.parquet"])
 def test_what_files_have_is_read_from_them_and_not_from_names_of_directories(
     directory: Path, path: str

@@ -68,6 +68,7 @@ def sent(engine: OpenDuckDB, sql: str, reads: Reads = VISITS) -> None:
         run.over(reads).pairs(generated(sql))
 
 
+@pytest.mark.slow
 def test_what_dpsql_sends_is_sent(engine: OpenDuckDB) -> None:
     sent(engine, SENT)
     sent(engine, "SELECT uid FROM seen", Reads((TableName("seen"),)))
@@ -151,6 +152,7 @@ def test_tables_are_scanned_as_often_as_predicted(engine: OpenDuckDB) -> None:
         sent(engine, SENT, twice)
 
 
+@pytest.mark.slow
 def test_stored_tables_are_those_of_the_same_question(engine: OpenDuckDB) -> None:
     with engine.run() as run, run.over(VISITS).scratch() as one:
         one.store("__dpsql_stage", generated("SELECT uid, k FROM visits"))

@@ -111,6 +111,7 @@ def test_what_was_not_read_is_refused_before_anything_is_paid_and_check_opens_it
         assert len(con.sql(COUNT)) == 1
 
 
+@pytest.mark.slow
 def test_opening_reads_no_row_to_find_out(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal would tell of a row: it is the same whatever the file holds."""
     errors = []
@@ -213,6 +214,7 @@ def test_what_cannot_be_remembered_is_told(home: Path) -> None:
     engine.close()
 
 
+@pytest.mark.slow
 def test_an_engine_in_use_opens_no_file_that_has_changed(home: Path) -> None:
     write(home / "t.parquet")
     write(home / "u.parquet")

@@ -152,6 +152,7 @@ def test_a_stream_that_breaks_is_a_failure(
         assert suspended(con)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -189,6 +190,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maker, "kept_pairs", slow(pairs.kept_pairs))
 
 
+@pytest.mark.slow
 def test_the_limit_of_time_holds_outside_of_the_engine(opened: Opened, slowly: None) -> None:
     with opened(seconds=1) as con:
         started = time.monotonic()
@@ -244,6 +246,7 @@ def test_what_is_beyond_the_share_lies_in_a_file_without_a_name(
     assert seen == [(0o600, 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["groups", "pairs"])
 def test_where_memory_does_not_do_a_question_fails(
     what: str, opened: Opened, monkeypatch: pytest.MonkeyPatch

@@ -367,6 +367,7 @@ def test_views_that_are_not_listed_need_not_be_readable(tmp_path: Path, no_noise
     assert answers(tmp_path, path, COUNT) == [(0, 20), (1, 20), (2, 20)]
 
 
+@pytest.mark.slow
 def test_an_engine_in_use_refuses_files_it_cannot_reach_any_more(tmp_path: Path) -> None:
     with duckdb.connect() as other:
         other.execute(f"COPY (SELECT 1 AS unit, 1 AS k) TO '{tmp_path}/a.parquet'")
@@ -456,6 +457,7 @@ MADE_OF = (
 )
 
 
+@pytest.mark.slow
 def test_without_any_operator_of_the_list_a_view_is_refused(tmp_path: Path) -> None:
     with duckdb.connect(str(viewed(tmp_path, READ["columns"]))) as connection:
         plans = [plan_of(connection, generated(query)) for query in MADE_OF]

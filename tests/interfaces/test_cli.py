@@ -94,6 +94,7 @@ def spent(world: Path, analyst: str = "ana") -> Spent:
 # -- query ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_query_prints_a_table_with_intervals_and_cost(world: Path) -> None:
     output = ok("query", GROUPED)
     assert "±" in output
@@ -468,6 +469,7 @@ def test_tuning_is_priced_before_paid_once_and_then_free(world: Path) -> None:
     assert spent(world).amount.loss.rho == paid
 
 
+@pytest.mark.slow
 def test_bounds_of_a_sum_are_tried(world: Path) -> None:
     asked = "SELECT SUM(cost) AS s FROM visits"
     document = json.loads(ok("tune", asked, "--try-bounds", "-5:10,0:100", "-f", "json"))
@@ -536,6 +538,7 @@ def test_a_budget_runs_out_and_stays_out(world: Path) -> None:
 WITHOUT_POOR = "".join(line for line in POLICY.splitlines(keepends=True) if "poor" not in line)
 
 
+@pytest.mark.slow
 def test_check_passes_a_policy_that_fits(world: Path) -> None:
     (world / "policies.yaml").write_text(WITHOUT_POOR)
     assert "fit" in ok("check")

@@ -327,6 +327,7 @@ def damage(place: Path, sql: str) -> None:
         connection.commit()
 
 
+@pytest.mark.slow
 def test_a_sound_ledger_verifies_and_goes_on_from_heads_that_were_kept(used: Path) -> None:
     first = budget("head").strip()
     ok("query", KNOWN, "--fresh")
@@ -759,6 +760,7 @@ def test_a_ledger_that_another_process_keeps_locked_is_a_clear_error(
         assert "3 queries" in budget()
 
 
+@pytest.mark.slow
 def test_names_that_could_hurt_a_terminal_do_not(world: Path) -> None:
     name = "a[bold]b"
     (world / "policies.yaml").write_text(POLICY.replace("  bo:", f"  '{name}':"))

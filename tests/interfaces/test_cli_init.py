@@ -183,6 +183,7 @@ def test_any_question_can_be_gone_back_to(shop: Path) -> None:
     assert (shop / "asked.yaml").read_text() == plain
 
 
+@pytest.mark.slow
 def test_a_column_that_is_called_like_no_other_needs_no_table(shop: Path) -> None:
     options = ("--unit", "c_id=customer", "--bounds", "balance=0:5", "--account", "ana=3,1e-6")
     assert run("shop.duckdb", *options).exit_code == 0
@@ -356,6 +357,7 @@ def test_a_terminal_is_asked_and_a_pipe_is_not(shop: Path) -> None:
     assert piped.stdout.startswith(b"Wrote piped.yaml.")
 
 
+@pytest.mark.slow
 def test_the_database_can_be_a_setting_as_in_other_commands(
     shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -230,6 +230,7 @@ def test_a_table_has_intervals_as_columns_when_asked(world: Path) -> None:
     assert "paid ε" in shown
 
 
+@pytest.mark.slow
 def test_verbose_tells_cost_and_mechanism_beside_the_answer(world: Path) -> None:
     Ledger.open(world / "budget.db").close()
     plain, told = run(GROUPED, "-f", "csv"), run(GROUPED, "-f", "csv", "-v", "--fresh")
@@ -241,6 +242,7 @@ def test_verbose_tells_cost_and_mechanism_beside_the_answer(world: Path) -> None
 # -- files ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_answer_goes_to_a_new_file_and_nothing_else_is_left(world: Path) -> None:
     Ledger.open(world / "budget.db").close()
     done = run(GROUPED, "-f", "csv", "-o", "a.csv")

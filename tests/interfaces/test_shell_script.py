@@ -113,6 +113,7 @@ def test_piped_statements_run_in_order_and_print_plain_tables(clinic: Path) -> N
     assert queries(clinic) == 1
 
 
+@pytest.mark.slow
 def test_the_database_may_be_an_argument_an_option_or_a_variable(
     clinic: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +144,7 @@ def test_the_first_error_ends_a_script_with_its_line_and_code_2(clinic: Path) ->
     assert queries(clinic) == 0
 
 
+@pytest.mark.slow
 def test_an_error_without_a_place_is_given_that_of_its_statement(clinic: Path) -> None:
     done = shell(
         text=f"\n{WARDS.replace('SELECT', 'SELECT WITH DIFFERENTIAL_PRIVACY')};\n\\nope 1\n"
@@ -173,6 +175,7 @@ def test_commands_given_as_options_run_one_after_the_other(clinic: Path) -> None
     assert "visits" in done.stdout
 
 
+@pytest.mark.slow
 def test_nobody_is_asked_where_nobody_is(clinic: Path) -> None:
     ok("-c", "\\confirm 0%", "-c", "SET epsilon = 3", "-c", SEXES)
     assert queries(clinic) == 1
@@ -211,6 +214,7 @@ def test_an_unforeseen_failure_shows_no_text_of_its_own(
     assert "[unforeseen]" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_failed_query_says_what_it_took(clinic: Path) -> None:
     done = shell("-c", "SELECT (SELECT n FROM (" + SEXES + "))")
     assert done.exit_code == 2
@@ -289,6 +293,7 @@ def test_a_null_is_told_from_a_text_in_data_formats(clinic: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_an_answer_is_given_again_for_nothing(clinic: Path) -> None:
     output = ok("-c", f"{SEXES};{SEXES};")
     assert queries(clinic) == 1

@@ -52,6 +52,7 @@ class OddKind(GroupsKind):
         return None
 
 
+@pytest.mark.slow
 def test_a_kind_that_is_registered_is_asked_for_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_twin_whose_rows_all_weigh_a_whole_is_noticed() -> None:
     assert sum(moves(plan, world, whole)) > WHOLE_WEIGHT
 
 
+@pytest.mark.slow
 def test_weights_are_those_of_units_divided_among_their_values() -> None:
     plan = asked("SELECT c, sum(x) FROM r GROUP BY c")
     sizes, half = plan.value_bounds[0].sizes, WHOLE_WEIGHT // 2

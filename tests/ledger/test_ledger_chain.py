@@ -237,6 +237,7 @@ def test_the_first_broken_event_is_named(copy: Copy) -> None:
         assert (found.place, found.events) == (seq, seq - 1)
 
 
+@pytest.mark.slow
 def test_a_missing_exchanged_or_added_event_is_found(copy: Copy) -> None:
     count = copy.verify().events
     swap = (

@@ -174,6 +174,7 @@ def test_a_remembered_statement_does_not_remember_the_day(
     assert connection.sql(f"SELECT COUNT(*) FROM orders WHERE {condition}").cost.stored
 
 
+@pytest.mark.slow
 def test_the_answer_tells_the_day(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT COUNT(*) FROM orders WHERE day > CURRENT_DATE - 7")
     told = [caveat for caveat in result.warnings if caveat.kind is CaveatKind.CLOCK]

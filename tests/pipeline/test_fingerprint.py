@@ -108,6 +108,7 @@ def test_what_changes_the_release_changes_the_fingerprint(sql: str) -> None:
     assert of(sql) != of(ASKED)
 
 
+@pytest.mark.slow
 def test_digits_that_make_another_type_are_told_apart() -> None:
     asked = "SELECT count(*) FROM visits WHERE k = CAST({} AS VARCHAR)"
     assert len({of(asked.format(text)) for text in ("1", "1.0", "1.00", "1e0", "'1'")}) == 5
@@ -314,6 +315,7 @@ def test_every_attribute_is_described_or_left_out_by_name() -> None:
         assert all(default_of(kind, attribute) is not MISSING for attribute in told.optional)
 
 
+@pytest.mark.slow
 def test_every_relation_and_mechanism_has_a_word_of_its_own() -> None:
     assert len(words_now()) == len(STEP_VOCABULARY)
     relations = {name for name in names_of_kinds(RowSet) if not name.startswith("_")}

@@ -211,6 +211,7 @@ def test_public_groups_are_never_discovered(connection: dpsql.Connection) -> Non
         )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_a_condition_on_private_rows_leaves_the_groups(connection: dpsql.Connection) -> None:
     """In WHERE as in ON, though SQL drops groups of which WHERE leaves no row."""

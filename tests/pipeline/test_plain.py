@@ -179,6 +179,7 @@ def test_no_way_in_lets_an_object_answer_for_itself(
     assert time.process_time() - began < 5
 
 
+@pytest.mark.slow
 def test_an_object_that_is_taken_means_its_value(tmp_path: Path, no_noise: None) -> None:
     with connect(tmp_path, max_groups_contributed=100, max_rows_contributed=100) as connection:
         sql = "SELECT count(*) FROM visits WHERE {} = ?"

@@ -42,6 +42,7 @@ def fingerprint_of(connection: dpsql.Connection, sql: str, epsilon: float) -> st
     return connection._answerer.preparer.prepare(asked).fingerprint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [10_000, 0], ids=["few", "many"])
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_a_question_asked_for_more_is_answered_from_all_it_has_bought(
@@ -180,6 +181,7 @@ def test_an_account_combines_its_own_releases_alone(tmp_path: Path) -> None:
     assert found == [1, 1, 2]
 
 
+@pytest.mark.slow
 def test_explain_says_what_combining_gains(connection: dpsql.Connection) -> None:
     assert connection.explain(WARDS, epsilon=0.5).earlier == 0
     connection.sql(WARDS, epsilon=0.5)

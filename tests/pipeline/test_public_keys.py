@@ -208,6 +208,7 @@ def test_too_many_groups_are_found_by_discovery(connection: dpsql.Connection) ->
         assert many.keys == ()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(
     ("key", "condition", "known"),
@@ -282,6 +283,7 @@ def test_an_answer_says_where_its_keys_come_from(connection: dpsql.Connection) -
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_an_outer_join_adds_null(tmp_path: Path) -> None:
     """A condition below its side that may be missing does not hold of rows without a match."""

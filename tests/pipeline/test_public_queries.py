@@ -190,6 +190,7 @@ def test_private_rows_are_not_where_public_statements_run(
         opened.sql(sql)
 
 
+@pytest.mark.slow
 def test_a_private_table_that_is_declared_public_would_be_found(tmp_path: Path) -> None:
     """The declaration is what protects: this is how the tests above could fail."""
     tables = dict(policy().tables)

@@ -291,6 +291,7 @@ def test_groups_that_are_not_all_released_are_not_added_up(connection: dpsql.Con
     assert not follows(connection, "SELECT count(*) FROM t", min_units_per_group=2)
 
 
+@pytest.mark.slow
 def test_the_answer_says_what_it_is_of(connection: dpsql.Connection) -> None:
     fine = connection.sql(FINE, max_groups_contributed=2)
     result = connection.sql(COARSE, answer_from="released")
@@ -339,6 +340,7 @@ def test_it_is_asked_for_by_option_by_connection_and_by_statement(opened: Open) 
 # -- nothing is read, and nothing is spent ----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_row_is_read_and_nothing_is_written(
     connection: dpsql.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,6 +118,7 @@ def test_a_fresh_answer_has_new_noise_and_is_paid_for(connection: dpsql.Connecti
     assert connection.sql(wide, epsilon=0.01).fetchall() == fresh[-1].fetchall()
 
 
+@pytest.mark.slow
 def test_a_cursor_can_ask_afresh_too(connection: dpsql.Connection) -> None:
     cursor = connection.cursor().execute(ASKED)
     assert cursor.execute(ASKED).cost.stored
@@ -224,6 +225,7 @@ def test_other_bounds_in_the_policy_make_it_another_question(tmp_path: Path) -> 
     assert stored == [False, False, True]
 
 
+@pytest.mark.slow
 def test_an_answer_that_was_lost_after_it_was_paid_for_is_given_again(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +295,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("few", [10_000, 0], ids=["few", "many"])
 @pytest.mark.parametrize("asked", LARGE)
@@ -337,6 +340,7 @@ def test_a_tail_that_fails_says_whether_its_release_is_kept(
     assert "could not be kept" in str(caught.value.hint)
 
 
+@pytest.mark.slow
 def test_a_large_release_that_cannot_be_spelled_is_paid_for_and_not_kept(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +357,7 @@ def test_a_large_release_that_cannot_be_spelled_is_paid_for_and_not_kept(
     assert not connection.sql(ASKED).cost.stored
 
 
+@pytest.mark.slow
 def test_answers_the_owner_has_deleted_are_paid_for_again(tmp_path: Path) -> None:
     with connect(tmp_path) as opened:
         opened.sql(ASKED)
@@ -377,6 +382,7 @@ def test_a_stored_answer_that_was_changed_is_not_shown(
     assert connection.budget() == spent
 
 
+@pytest.mark.slow
 def test_a_release_of_another_format_is_asked_for_anew(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,6 +165,7 @@ def test_a_constant_that_fails_beside_anything_is_refused_and_costs_nothing(
     assert connection.budget() == before
 
 
+@pytest.mark.slow
 def test_without_the_check_such_a_query_is_paid_for_and_then_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +176,7 @@ def test_without_the_check_such_a_query_is_paid_for_and_then_fails(
         assert con.budget().rho_spent > 0
 
 
+@pytest.mark.slow
 def test_without_trying_calls_such_a_query_is_paid_for_and_then_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +230,7 @@ def test_a_constant_that_can_be_computed_is_answered(
     assert connection.sql(sql).columns
 
 
+@pytest.mark.slow
 def test_what_only_released_values_decide_fails_once_and_the_release_is_kept(
     tmp_path: Path,
 ) -> None:
@@ -449,6 +452,7 @@ def with_ctes(times: int) -> str:
     return f"WITH {', '.join(parts)} SELECT k, count(*) FROM t{times} GROUP BY k"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [doubling, with_ctes])
 def test_a_text_that_doubles_over_private_rows_is_refused_at_no_cost(
     make: Callable[[int], str], connection: dpsql.Connection

@@ -90,6 +90,7 @@ def test_every_private_block_and_no_other_has_its_stages(traced: Traced) -> None
     assert stages(traced("SHOW TABLES")) == []
 
 
+@pytest.mark.slow
 def test_a_statement_that_is_remembered_shows_what_runs(traced: Traced) -> None:
     first = traced(QUESTION)
     again = traced(QUESTION)
@@ -164,6 +165,7 @@ def test_a_trace_that_hid_nothing_would_be_noticed(
     assert unnoticed == []
 
 
+@pytest.mark.slow
 def test_constants_and_names_of_the_text_are_shown_if_there_are_no_values(traced: Traced) -> None:
     text = traced(
         f"SELECT k + {NUMBER} AS more, count(*) FROM visits WHERE s = '{SECRET}' GROUP BY 1"
@@ -255,6 +257,7 @@ def test_a_file_that_cannot_be_written_any_more_costs_nothing(
         assert opened.budget().queries == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [None, "", "0"])
 def test_it_is_off_by_default_and_no_stage_is_made(
     value: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any

@@ -157,6 +157,7 @@ def test_a_connection_tells_whether_it_has_created_its_ledger(clinic: Path) -> N
         assert con.ledger_created is False
 
 
+@pytest.mark.slow
 def test_a_warning_that_is_an_error_leaves_nothing_open(clinic: Path) -> None:
     for _ in range(2):
         (clinic / "clinic.budget.db").unlink(missing_ok=True)
@@ -270,6 +271,7 @@ def test_commands_that_cannot_tell_where_the_ledger_is_say_so(clinic: Path) -> N
     assert not list(Path().iterdir())
 
 
+@pytest.mark.slow
 def test_a_shell_announces_a_new_ledger(clinic: Path) -> None:
     where = (str(clinic / "clinic.duckdb"), "-p", str(clinic / "policies.yaml"), "-a", "ana")
     assert NEW.format(clinic / "clinic.budget.db") in run("shell", *where, "-c", "\\?").stderr

@@ -245,6 +245,7 @@ def test_nothing_is_said_where_all_of_it_is_true(tmp_path: Path) -> None:
     assert findings(tmp_path, nobody) == {}
 
 
+@pytest.mark.slow
 def test_check_counts_the_units_of_which_it_is_not_true(tmp_path: Path) -> None:
     found = findings(
         tmp_path,
@@ -278,6 +279,7 @@ def test_the_command_warns_and_goes_on(tmp_path: Path) -> None:
     assert "Raise or remove rows_per_unit, or mend the data." in done.stdout
 
 
+@pytest.mark.slow
 def test_a_table_default_above_an_account_is_noticed(tmp_path: Path) -> None:
     findings(tmp_path)
     policy = load_policy(tmp_path / "p.yaml")

@@ -137,6 +137,7 @@ def test_numbers_make_an_axis_of_numbers(connection: dpsql.Connection) -> None:
     assert all(float(tick).is_integer() for tick in ax.get_xticks())
 
 
+@pytest.mark.slow
 def test_dates_make_an_axis_of_dates(connection: dpsql.Connection) -> None:
     ax = connection.sql("SELECT day, COUNT(*) AS n FROM t GROUP BY day ORDER BY day").plot()
     (container,) = error_bars(ax)
@@ -341,6 +342,7 @@ def test_numbers_without_noise_of_their_own_are_drawn_without_error_bars(
     assert "intervals" not in doubled.get_title("left")
 
 
+@pytest.mark.slow
 def test_hostile_names_and_keys_are_drawn_as_they_are(
     connection: dpsql.Connection, tmp_path: Path
 ) -> None:

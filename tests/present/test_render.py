@@ -140,6 +140,7 @@ def test_counts_show_their_symmetric_interval(connection: dpsql.Connection) -> N
     assert f"{value:,}   ± {margin:,.0f}" in repr(result)
 
 
+@pytest.mark.slow
 def test_averages_show_both_ends_at_the_precision_their_noise_deserves(
     connection: dpsql.Connection,
 ) -> None:
@@ -161,6 +162,7 @@ def test_intervals_follow_the_confidence_asked_for(connection: dpsql.Connection)
     assert margins[0] < margins[1]
 
 
+@pytest.mark.slow
 def test_long_results_are_cut_and_say_how_many_rows_are_left(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT many, COUNT(DISTINCT u) AS n FROM t GROUP BY many")
     assert len(result) == MANY
@@ -205,6 +207,7 @@ def test_a_result_says_what_it_means_in_plain_words(connection: dpsql.Connection
     assert result.summary() in Document(result._repr_html_()).text
 
 
+@pytest.mark.slow
 def test_columns_computed_by_the_tail_have_no_interval(connection: dpsql.Connection) -> None:
     result = connection.sql("SELECT COUNT(DISTINCT u) * 2 AS twice FROM t")
     assert not any("±" in line for line in body(repr(result)))
@@ -283,6 +286,7 @@ def test_html_of_what_is_not_a_release_has_no_footer(connection: dpsql.Connectio
 # -- plans ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_explanation_tells_the_whole_plan(connection: dpsql.Connection) -> None:
     text = repr(
         connection.explain(
@@ -385,6 +389,7 @@ def listed(width: int) -> list[str]:
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_table_is_a_list_of_lines_where_it_would_break_words() -> None:
     wide, narrow = listed(60), listed(40)
     assert wide[0].split() == ["where", "finding"]

@@ -153,6 +153,7 @@ def test_an_owner_or_auditor_cannot_ask_without_an_account_of_an_analyst(
     assert server.ledger == before
 
 
+@pytest.mark.slow
 def test_a_token_of_limited_scope_does_nothing_that_owners_do(server: HttpServing) -> None:
     with Users(server.directory / "users.db") as users:
         users.add("oana", PASSWORD, [Role.OWNER, Role.ANALYST], ["ana"])
@@ -166,6 +167,7 @@ def test_a_token_of_limited_scope_does_nothing_that_owners_do(server: HttpServin
 # -- users ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_users_and_tokens_come_and_go(server: HttpServing) -> None:
     new = {"user": "nina", "password": PASSWORD, "roles": ["analyst"], "accounts": ["ana"]}
     assert server.ask("POST", "users", new, "olga").json["accounts"] == ["ana"]

@@ -55,6 +55,7 @@ def test_a_line_has_the_hash_of_the_line_before(log: AuditLog, path: Path) -> No
     assert path.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_what_a_session_does_is_written_without_any_value(
     log: AuditLog, path: Path, tmp_path: Path
 ) -> None:

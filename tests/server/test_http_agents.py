@@ -129,6 +129,7 @@ def test_all_tools_answer_and_the_token_has_an_account_of_its_own(
     assert all(one["scopes"] == ["ask"] for one in logins)
 
 
+@pytest.mark.slow
 @MODES
 def test_free_tools_leave_ledger_and_database_byte_for_byte(server: HttpServing, mode: str) -> None:
     async def work() -> None:

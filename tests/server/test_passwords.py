@@ -57,6 +57,7 @@ def test_bytes_that_are_no_text_stay_as_they_are() -> None:
     assert prepare_password("\ud800") == b"\xed\xa0\x80"
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=12) | st.binary(max_size=12))
 def test_every_password_can_be_prepared_and_ascii_is_left_alone(password: str | bytes) -> None:

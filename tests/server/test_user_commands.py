@@ -31,6 +31,7 @@ def run(*words: str, given: str | bytes | None = None, code: int = 0) -> Result:
     return done
 
 
+@pytest.mark.slow
 def test_a_user_from_enrolment_to_the_last_token(directory: Path) -> None:
     asked = run("add", "Ana", "--account", "ana", given=f"{PASSWORD}\n{PASSWORD}\n")
     assert "The user ana may log in." in asked.stderr

@@ -50,6 +50,7 @@ def written_bind(bind: BindMessage) -> bytes:
     return head + count + b"".join(values) + numbers("h", bind.results)
 
 
+@pytest.mark.slow
 @given(WORDS, WORDS, st.lists(OIDS, max_size=5).map(tuple))
 def test_a_statement_to_prepare_is_read(name: str, sql: str, types: tuple[int, ...]) -> None:
     body = text(name) + text(sql) + numbers("i", types)

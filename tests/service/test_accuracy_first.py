@@ -263,6 +263,7 @@ def test_a_view_has_no_maximum_error(shared: dpsql.Connection) -> None:
     assert error.code == "no_view"
 
 
+@pytest.mark.slow
 def test_the_policy_s_maximum_refuses_and_says_what_it_allows(tmp_path: Path) -> None:
     rules = replace(policy(), maxima=Maxima(epsilon=0.5))
     rules = replace(rules, defaults=replace(rules.defaults, epsilon=0.25))

@@ -66,6 +66,7 @@ def kinds(result: dpsql.Result) -> list[tuple[str, bool]]:
 # -- which warnings an answer has -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_answer_that_says_it_all_warns_of_nothing(con: dpsql.Connection) -> None:
     result = con.sql(UNITS)
     assert result.warnings == ()
@@ -77,6 +78,7 @@ def test_an_answer_that_says_it_all_warns_of_nothing(con: dpsql.Connection) -> N
     assert result.df().attrs["dpsql_warnings"] == []
 
 
+@pytest.mark.slow
 def test_much_that_is_left_out_is_warned_of(con: dpsql.Connection) -> None:
     result = con.sql(HEAVY)
     assert kinds(result) == [("left_out", True)]
@@ -178,6 +180,7 @@ def test_a_warning_that_is_made_an_error_leaves_the_answer(con: dpsql.Connection
     assert cursor.description is not None
 
 
+@pytest.mark.slow
 def test_frames_warn_once_and_have_attributes(con: dpsql.Connection) -> None:
     result = con.sql(HEAVY)
     with pytest.warns(dpsql.AnswerWarning, match=BEWARE) as caught:
@@ -221,6 +224,7 @@ def test_plots_and_notebooks_show_them(con: dpsql.Connection) -> None:
     assert BEWARE in result.plot().get_title("left").replace("\n", " ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["csv", "jsonl", "json", "markdown", "table"])
 def test_every_format_of_the_command_line_tells_them(clinic: Path, how: str) -> None:
     database, policies, ledger = map(str, _paths(clinic))

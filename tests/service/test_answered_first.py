@@ -203,6 +203,7 @@ def test_too_many_rows_are_refused_and_what_was_released_is_kept(
             )
 
 
+@pytest.mark.slow
 def test_what_has_no_rows_pays_for_no_subquery(tmp_path: Path) -> None:
     asked = "SELECT COUNT(*) AS c FROM visits WHERE n > (SELECT AVG(n) FROM visits)"
     with connect(tmp_path) as con:
@@ -213,6 +214,7 @@ def test_what_has_no_rows_pays_for_no_subquery(tmp_path: Path) -> None:
         assert con.budget().queries == 0
 
 
+@pytest.mark.slow
 def test_what_is_released_only_pays_for_no_subquery(tmp_path: Path) -> None:
     only = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (answer_from = released)"
     with connect(tmp_path) as con:
@@ -255,6 +257,7 @@ def test_subqueries_in_subqueries_are_planned_once_each(
     assert len(planned) <= 2 * 7
 
 
+@pytest.mark.slow
 def test_today_in_a_public_subquery_is_another_day_tomorrow(tmp_path: Path) -> None:
     sql = "SELECT COUNT(*) FROM visits WHERE d < (SELECT MAX(CURRENT_DATE) FROM shops)"
     with connect(tmp_path) as con:

@@ -57,6 +57,7 @@ def dataset(tmp_path: Path) -> Iterator[dpsql.Dataset]:
         yield opened
 
 
+@pytest.mark.slow
 def test_sessions_of_a_dataset_pay_each_for_themselves(dataset: dpsql.Dataset) -> None:
     with dataset.session(ANALYST) as ana, dataset.session(OTHER, epsilon=1.0) as bob:
         paid = ana.sql(COUNT).cost.settled
@@ -131,6 +132,7 @@ def test_a_dataset_waits_for_what_its_sessions_are_answering(
 # -- prepared statements ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_prepared_statement_tells_its_columns_parameters_and_price(
     dataset: dpsql.Dataset,
 ) -> None:
@@ -177,6 +179,7 @@ def code_of(ask: Callable[[], object]) -> str:
     return caught.value.code
 
 
+@pytest.mark.slow
 def test_the_end_of_a_statement_ends_that_one_alone(
     dataset: dpsql.Dataset, lasting: Callable[[str], None]
 ) -> None:
@@ -190,6 +193,7 @@ def test_the_end_of_a_statement_ends_that_one_alone(
         assert len(session.prepare(COUNT).run(seconds=60.0)) == 7
 
 
+@pytest.mark.slow
 def test_no_end_of_a_statement_is_left_by_ctrl_c(
     dataset: dpsql.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +240,7 @@ CHECKED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tail", CHECKED)
 def test_who_ends_a_statement_while_it_is_checked_pays_nothing(
     dataset: dpsql.Dataset, tail: str, monkeypatch: pytest.MonkeyPatch
@@ -321,6 +326,7 @@ def test_options_of_a_statement_need_the_right_to_set(dataset: dpsql.Dataset, sq
         assert session.sql(COUNT, epsilon=2.0).cost.reserved.rho > 0
 
 
+@pytest.mark.slow
 def test_a_session_without_rights_can_explain_and_look_around(dataset: dpsql.Dataset) -> None:
     with dataset.session(ANALYST, rights=frozenset()) as session:
         assert session.explain(COUNT).blocks

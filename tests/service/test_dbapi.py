@@ -291,6 +291,7 @@ def test_type_objects_are_equal_to_themselves_and_not_to_each_other() -> None:
             hash(kind)
 
 
+@pytest.mark.slow
 def test_values_that_python_cannot_hold_leave_the_answer_readable_otherwise(
     con: dbapi.Connection,
 ) -> None:

@@ -174,6 +174,7 @@ def test_a_frame_is_made_without_reading_rows_one_by_one(
             list(answer)
 
 
+@pytest.mark.slow
 def test_an_answer_of_the_data_as_it_is_warns_of_nothing(place: Path) -> None:
     with opened(place) as con:
         for _ in range(2):

@@ -186,6 +186,7 @@ def test_an_account_keeps_its_composition_and_its_part_of_delta(
         assert connection.budget().queries == charged + 1
 
 
+@pytest.mark.slow
 def test_show_budget_and_the_page_tell_what_is_left(tmp_path: Path) -> None:
     with opened(tmp_path, rules(share=0.8)) as connection:
         connection.sql(ANSWERED[-1])
@@ -197,6 +198,7 @@ def test_show_budget_and_the_page_tell_what_is_left(tmp_path: Path) -> None:
     assert "gdp composition" in str(report)
 
 
+@pytest.mark.slow
 def test_the_history_tells_what_each_question_paid(tmp_path: Path) -> None:
     top = f"{QUESTION} ORDER BY n DESC LIMIT 3"
     with opened(tmp_path, rules()) as connection:

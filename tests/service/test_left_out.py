@@ -67,6 +67,7 @@ def entries(directory: Path) -> list[tuple[str, bool]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_share_of_zero_looks_at_nothing(connection: dpsql.Connection, tmp_path: Path) -> None:
     result = connection.sql(ASKED)
     assert [part.told for part in result.left_out] == [False]
@@ -175,6 +176,7 @@ def test_gaussian_accounts_are_told_nothing_and_pay_for_no_estimate(tmp_path: Pa
         assert len(entries(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_an_estimate_is_reserved_before_anything_is_read_and_settled_before_it_is_shown(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -422,6 +424,7 @@ def test_it_is_told_in_every_output(connection: dpsql.Connection) -> None:
     assert explained.blocks[0].left_out[0].status == "looked"
 
 
+@pytest.mark.slow
 def test_options_set_and_the_policy_say_it(connection: dpsql.Connection) -> None:
     options = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (left_out_share = 0.05)"
     assert connection.sql(ASKED.replace("SELECT", options)).left_out[0].told
@@ -514,6 +517,7 @@ def test_values_out_of_bounds_are_told_of_each_sum(connection: dpsql.Connection)
     assert "values of sum" in repr(result.plan)
 
 
+@pytest.mark.slow
 @pytest.mark.few(2)
 @pytest.mark.parametrize("composition", list(Composition))
 def test_shares_below_the_units_of_a_ledger_buy_nothing(
@@ -526,6 +530,7 @@ def test_shares_below_the_units_of_a_ledger_buy_nothing(
         assert opened.sql("SELECT count(*) FROM visits").left_out[0].told is False
 
 
+@pytest.mark.slow
 def test_totals_are_corrected_beside_the_answer_and_hold_the_true_value(tmp_path: Path) -> None:
     asked = "SELECT count(*) AS n, sum(big) AS s, count(DISTINCT uid) AS u, avg(x) AS a FROM visits"
     with connect(tmp_path) as opened:

@@ -33,6 +33,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow
 def test_connecting_and_answers_are_told_with_what_they_cost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -98,6 +99,7 @@ def test_a_failure_is_an_error_and_a_suspension_a_warning(
         assert said(caplog) == [("INFO", f"{ACCOUNT}: refused, account_suspended")]
 
 
+@pytest.mark.slow
 def test_no_text_no_value_and_no_row_is_logged_by_anything(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -115,6 +117,7 @@ def test_no_text_no_value_and_no_row_is_logged_by_anything(
     assert not any(record.exc_info for record in caplog.records)
 
 
+@pytest.mark.slow
 def test_a_handler_that_fails_does_not_keep_a_failure_from_the_ledger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

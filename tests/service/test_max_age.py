@@ -83,6 +83,7 @@ def spent(con: dpsql.Connection) -> float:
 # -- given again, or asked anew -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_too_old_is_asked_anew_and_paid_for(opened: Opened, later: Later) -> None:
     con = opened()
     con.sql(SQL)
@@ -146,6 +147,7 @@ def test_every_way_to_ask_for_it(opened: Opened, later: Later, way: str) -> None
     assert not con.sql(asked).cost.stored
 
 
+@pytest.mark.slow
 def test_a_question_can_take_older_answers_than_the_policys_default(
     opened: Opened, later: Later
 ) -> None:
@@ -189,6 +191,7 @@ def test_of_several_blocks_the_strictest_age_counts_for_the_answer(
 # -- nothing older has a part ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_older_releases_are_not_combined(opened: Opened, later: Later) -> None:
     con = opened()
     con.sql(SQL)
@@ -217,6 +220,7 @@ def test_an_answer_given_again_loses_the_parts_that_are_too_old(
     assert spent(con) == paid
 
 
+@pytest.mark.slow
 def test_what_follows_from_finer_releases_follows_from_young_ones(
     opened: Opened, later: Later
 ) -> None:
@@ -245,6 +249,7 @@ def test_what_is_known_of_what_was_left_out_is_asked_anew_as_well(
     assert paid == pytest.approx(anew.reserved.rho)
 
 
+@pytest.mark.slow
 def test_a_refused_question_costs_nothing_and_leaves_what_there_is(
     opened: Opened, later: Later
 ) -> None:
@@ -279,6 +284,7 @@ def test_a_clock_that_was_a_little_ahead_does_not_matter_and_one_far_ahead_is_no
     assert ANY_AGE.keeps(opened)
 
 
+@pytest.mark.slow
 def test_a_clock_set_back_gives_nothing_that_lies_ahead_by_more_than_the_age(
     opened: Opened, later: Later
 ) -> None:

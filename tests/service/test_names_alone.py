@@ -213,6 +213,7 @@ def test_what_is_kept_of_names_alone_says_their_order_and_no_more(
     assert [list(column) for column in values.values()] == [[4, 3, 2, 1]]
 
 
+@pytest.mark.slow
 def test_no_group_large_enough_is_an_empty_answer_with_advice(connection: dpsql.Connection) -> None:
     asked = "SELECT k FROM t WHERE u < 3 GROUP BY k ORDER BY COUNT(DISTINCT u) DESC LIMIT 4"
     with connection as con:

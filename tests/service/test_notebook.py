@@ -435,6 +435,7 @@ def test_plans_and_budgets_fold_away_what_is_long(opened: dpsql.Connection) -> N
     assert "Budget of clinic/ana" in rest
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("opened")
 def test_a_refusal_shows_the_callers_frames_alone(notebook: Notebook) -> None:
     notebook.run("def ask():\n    return con.sql('SELECT * FROM visits')\nask()")
@@ -445,6 +446,7 @@ def test_a_refusal_shows_the_callers_frames_alone(notebook: Notebook) -> None:
     assert "interactiveshell" not in notebook.printed
 
 
+@pytest.mark.slow
 def test_a_connection_says_whose_it_is(opened: dpsql.Connection) -> None:
     assert repr(opened) == "<dpsql.Connection of clinic/ana>"
     opened.close()

@@ -103,6 +103,7 @@ def test_the_largest_sites_are_found_as_all_of_them_are(con: dpsql.Connection) -
 # -- groups -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "groups"),
     [

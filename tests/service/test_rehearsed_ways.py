@@ -103,6 +103,7 @@ def test_no_statement_is_read_for_the_first_time_when_it_is_paid_for(
     assert not first_read_too_late(moments)
 
 
+@pytest.mark.slow
 def test_each_way_is_planned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[None] = []
     real = OpenDuckDB.rehearse

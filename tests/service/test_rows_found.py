@@ -103,6 +103,7 @@ def test_a_count_finds_its_number_and_the_truth_for_its_price(
     assert names == [LEFT_OUT_MECHANISM, "known_domain"]
 
 
+@pytest.mark.slow
 def test_with_the_usual_number_the_same_question_is_wrong_by_far(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         given = con.sql(ASKED, max_rows_contributed=10)
@@ -140,6 +141,7 @@ def test_questions_whose_answer_no_number_changes_buy_none(tmp_path: Path) -> No
     assert LEFT_OUT_MECHANISM not in entries(tmp_path)
 
 
+@pytest.mark.slow
 def test_of_one_row_per_unit_nothing_is_to_be_found(tmp_path: Path) -> None:
     with opened(tmp_path, rows_per_unit=1) as con:
         result = con.sql(ASKED)
@@ -167,6 +169,7 @@ SHAPES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("asked", SHAPES)
 def test_every_shape_is_answered_within_its_price(
@@ -366,6 +369,7 @@ def test_every_number_that_can_be_found_can_be_answered(
             connection.explain(asked, max_rows_contributed=choice.choice.rows.rungs[-1])
 
 
+@pytest.mark.slow
 def test_a_question_that_no_large_number_answers_is_refused_before_one_is_paid_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -390,6 +394,7 @@ def test_an_estimate_for_the_usual_number_is_none_for_the_one_to_be_found(
         assert con.sql(ASKED).cost.settled_epsilon <= explained * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_an_account_that_lacks_the_price_of_an_estimate_buys_no_number(tmp_path: Path) -> None:
     """It could pay for the number and the question, were the estimate known."""
     with opened(tmp_path, total=1.985, composition=Composition.BASIC, left_out_share=0.03) as con:

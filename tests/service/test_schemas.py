@@ -426,6 +426,7 @@ def test_a_link_leads_to_a_table_of_another_schema(file: Path) -> None:
             assert described[0][2] == f"link to {shown}.okey, privacy unit: person"
 
 
+@pytest.mark.slow
 def test_a_view_of_the_owners_reads_the_tables_that_it_means(tmp_path: Path) -> None:
     """A view over a name without a schema means what it meant to the owner."""
     path = tmp_path / "views.duckdb"

@@ -77,6 +77,7 @@ def test_the_worst_case_is_reserved_before_any_private_row_is_read(
     assert seen[0].rho_spent >= answer.cost.reserved.rho
 
 
+@pytest.mark.slow
 def test_the_charge_is_settled_before_the_tail_runs(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +146,7 @@ def test_explaining_reads_nothing_and_costs_nothing(
     assert connection.budget().queries == 0
 
 
+@pytest.mark.slow
 def test_a_top_k_answer_pays_for_what_it_returned(connection: dpsql.Connection) -> None:
     answer = connection.sql(
         "SELECT k, count(DISTINCT uid) AS n FROM visits WHERE k > 4 GROUP BY k ORDER BY n DESC "
@@ -230,6 +232,7 @@ DELTA = 2.0**-20  # whole ledger units, so that sums of it are exact
 ONE_QUERY = PrivacyLoss(rho=0.0, delta=DELTA, epsilon=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "question", [QUESTION, TOP, "SELECT c, avg(x), count(*) AS n FROM visits GROUP BY c"]
@@ -265,6 +268,7 @@ def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_th
         assert opened.budget() == report
 
 
+@pytest.mark.slow
 def test_a_new_connection_buys_no_new_budget(tmp_path: Path) -> None:
     with connect(tmp_path) as first:
         first.sql(QUESTION)
@@ -505,6 +509,7 @@ def test_the_twin_and_the_tail_hold_no_private_rows(connection: dpsql.Connection
     assert not private & {name for (name,) in tables}
 
 
+@pytest.mark.slow
 def test_a_statement_inside_of_another_is_refused_and_does_not_wait_for_itself(
     tmp_path: Path,
 ) -> None:

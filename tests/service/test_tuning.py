@@ -243,6 +243,7 @@ def test_tuned_again_it_costs_nothing_and_says_the_same(
     assert connection.tune(KEYED, dry_run=True).cost.reserved.rho == 0.0
 
 
+@pytest.mark.slow
 def test_what_tuning_learned_is_told_with_the_question_for_nothing(
     connection: dpsql.Connection, tmp_path: Path
 ) -> None:
@@ -282,6 +283,7 @@ def test_a_dry_run_reads_no_private_row_and_needs_no_ledger(
         assert connection.tune(KEYED, dry_run=True).cost.reserved.rho > 0
 
 
+@pytest.mark.slow
 def test_tuning_that_is_too_dear_spends_nothing(tmp_path: Path) -> None:
     rules = replace(RULES, accounts={ANALYST: AccountPolicy(ANALYST, 1.0, 1e-6)})
     with opened(tmp_path, rules) as connection:

@@ -165,6 +165,7 @@ def test_of_nothing_but_null_the_answer_is_next_to_nothing_and_says_so(tmp_path:
         ]
 
 
+@pytest.mark.slow
 def test_bounds_are_not_paid_for_where_the_question_cannot_be(tmp_path: Path) -> None:
     with opened(tmp_path, total=0.5) as con, fails_with("budget_exceeded"):
         con.sql(ASKED)

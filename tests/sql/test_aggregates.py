@@ -247,6 +247,7 @@ def test_bounds_that_mean_nothing_are_refused_before_anything_runs(sql: str, exp
     assert code(sql) == expected
 
 
+@pytest.mark.slow
 def test_bounds_may_be_query_parameters(tmp_path: Path) -> None:
     with connect(tmp_path) as connection:
         sql = f"SELECT sum(k, {PER_ROW} => (?, ?)) FROM visits"

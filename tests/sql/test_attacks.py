@@ -87,6 +87,7 @@ OVERSIZED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OVERSIZED)
 def test_an_oversized_condition_is_refused_at_once(name: str, connection: dpsql.Connection) -> None:
     condition, code = OVERSIZED[name]

@@ -601,6 +601,7 @@ METHODS = sorted(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.few(100)
 @pytest.mark.parametrize("method", METHODS)
 def test_duckdb_keeps_what_is_promised(method: str) -> None:
@@ -730,6 +731,7 @@ TWINS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.few(100)
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: f"{twin.method}: {twin.why}")
 def test_a_twin_that_breaks_a_promise_is_noticed(twin: Twin) -> None:

@@ -103,6 +103,7 @@ def same(value: object, right: object) -> bool:
     return abs(float(value) - float(right)) <= ROUNDING + 1e-7 * abs(float(right))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", CORPUS)
 @pytest.mark.usefixtures("no_noise", "discovered_keys")
 def test_answers_equal_those_of_plain_duckdb(

@@ -341,6 +341,7 @@ def test_bounds_of_the_policy_are_refused_or_kept(text: str) -> None:
                     raise
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_sums_beyond_64_bits_are_released_as_the_largest_integer(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "r.duckdb")) as writer:

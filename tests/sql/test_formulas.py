@@ -72,6 +72,7 @@ def test_a_formula_is_the_aggregate_without_noise(
     assert row[1] == pytest.approx(row[0], rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounded", [True, False])
 @pytest.mark.parametrize("condition", ["", " FILTER (WHERE k > 0)"])
 @pytest.mark.parametrize("value", ["x", "y", "x * x"])

@@ -178,6 +178,7 @@ def test_thousands_of_mangled_statements_are_answered_or_refused(
     check(connection, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "text"),
     [

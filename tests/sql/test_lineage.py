@@ -934,6 +934,7 @@ def test_nested_values_that_look_different_cannot_be_grouped(type_: str, one: bo
 # -- sizes ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_joins_that_double_at_every_step_are_refused_in_time() -> None:
     steps = ["a0 AS (SELECT uid, k FROM visits)"]
     steps += [
@@ -955,6 +956,7 @@ def test_set_operations_that_double_at_every_step_are_refused_in_time() -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.slow
 def test_hundreds_of_equalities_are_put_together_in_time() -> None:
     def equalities(first: int, last: int) -> str:
         if last - first == 1:

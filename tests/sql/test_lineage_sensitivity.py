@@ -682,6 +682,7 @@ def test_the_audit_notices_a_cast_that_makes_two_units_one(monkeypatch: pytest.M
     assert caught(CROWD, sql)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clause", ["WHERE", "JOIN people p ON v.uid = p.uid AND"])
 def test_the_audit_notices_conditions_that_ask_for_private_rows(
     clause: str, monkeypatch: pytest.MonkeyPatch
@@ -714,6 +715,7 @@ def test_the_audit_notices_rows_without_a_match_under_another_unit(
     assert caught(world, sql)
 
 
+@pytest.mark.slow
 def test_the_audit_notices_values_of_the_rows_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT count(*) FROM visits v WHERE (SELECT count(*) FROM orders o WHERE {}) > 0"
     world = {**CROWD, "orders": [(1, 10, 3, 1.0)]}
@@ -766,6 +768,7 @@ def test_the_audit_notices_rows_made_distinct_across_units(monkeypatch: pytest.M
     assert caught(CROWD, sql)
 
 
+@pytest.mark.slow
 def test_the_audit_notices_windows_of_several_units(monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT c, count(*) FROM (SELECT uid, count(*) OVER (PARTITION BY {}) AS c FROM visits) "
     sql += "GROUP BY c"

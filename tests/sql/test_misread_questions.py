@@ -111,6 +111,7 @@ def test_the_type_as_which_a_released_text_is_read_is_named(connection: dpsql.Co
     assert "TRY_CAST(… AS BIGINT)" in str(refused.value.hint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("condition", "count"),
     [
@@ -175,6 +176,7 @@ def test_how_many_values_there_are_does_not_depend_on_how_it_is_asked(
     assert answer.intervals(0.95)  # which a count of what was released has not
 
 
+@pytest.mark.slow
 def test_a_condition_of_the_list_is_kept(connection: dpsql.Connection) -> None:
     sql = "SELECT COUNT(*) FROM (SELECT DISTINCT visit FROM users WHERE visit < 1000)"
     assert connection.sql(sql).fetchall() == [(1000,)]
@@ -270,6 +272,7 @@ def test_a_constant_that_can_never_be_computed_is_refused_for_nothing(
     assert connection.budget() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("condition", "rows"),
     [
@@ -366,6 +369,7 @@ def test_declared_keys_that_conditions_exclude_do_not_come_out(
     assert {row[0] for row in connection.sql(question).fetchall()} == groups
 
 
+@pytest.mark.slow
 def test_fewer_groups_have_less_noise(connection: dpsql.Connection) -> None:
     """Two declared groups of which a unit may be in both, and one of them."""
     whole = connection.explain("SELECT plan, COUNT(*) FROM users GROUP BY plan")
@@ -378,6 +382,7 @@ def test_fewer_groups_have_less_noise(connection: dpsql.Connection) -> None:
     assert margins[1] < margins[0] * 0.85
 
 
+@pytest.mark.slow
 def test_a_condition_without_a_declared_key_is_told(connection: dpsql.Connection) -> None:
     with pytest.raises(dpsql.QueryRefused) as refused:
         connection.sql("SELECT plan, COUNT(*) FROM users WHERE plan = 'gold' GROUP BY plan")

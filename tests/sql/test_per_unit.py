@@ -438,6 +438,7 @@ def test_each_block_has_the_defaults_of_its_own_tables() -> None:
 # -- end to end -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_explain_and_listings_say_where_a_number_comes_from(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "w.duckdb")) as writer:
         writer.execute("CREATE TABLE people (uid BIGINT, city VARCHAR, age INTEGER)")

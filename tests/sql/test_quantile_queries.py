@@ -503,6 +503,7 @@ def test_an_answer_and_its_plan_say_how_many_rows_lie_beyond_an_extreme(connect:
     assert f"of {2 * beyond} rows or more about {beyond} rows are larger" in words
 
 
+@pytest.mark.slow
 def test_the_smallest_is_never_above_the_largest(connect: Connect) -> None:
     connection = connect(UNEVEN, epsilon=0.01)
     for _ in range(20):
@@ -596,6 +597,7 @@ def test_no_value_fails_or_changes_schema_and_charge(connect: Connect, poison: s
 # -- what it costs ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", list(Composition))
 @pytest.mark.parametrize(
     "sql",
@@ -687,6 +689,7 @@ def test_a_plan_says_how_far_ranks_may_be_off_and_in_which_steps(connect: Connec
     assert "__dpsql_point" in block.sql
 
 
+@pytest.mark.slow
 def test_quantiles_have_no_intervals_and_other_columns_keep_theirs(connect: Connect) -> None:
     result = connect(SPREAD).sql("SELECT c, count(*) AS n, median(x) AS m FROM r GROUP BY c")
     assert list(result.intervals()) == ["n"]
@@ -712,6 +715,7 @@ def epsilon_seen(one: NDArray[np.int64], other: NDArray[np.int64], points: int) 
     return best
 
 
+@pytest.mark.slow
 def test_many_answers_do_not_tell_a_unit_apart_and_broken_ones_do(lab: TableLab) -> None:
     """The counts of the generated SQL with and without a unit, and draws from each."""
     question = prepared("SELECT median(i) FROM r", max_rows_contributed=3, epsilon=3.0)

@@ -179,6 +179,7 @@ def test_each_reading_draws_its_own_sample(connection: dpsql.Connection) -> None
     assert all(10 < each < 50 for each in found)
 
 
+@pytest.mark.slow
 def test_releases_of_two_samples_are_not_pooled(connection: dpsql.Connection) -> None:
     asked = "SELECT COUNT(*) FROM visits TABLESAMPLE 50%"
     pooled = [connection.sql(asked, epsilon=epsilon).pooled for epsilon in (0.5, 1.0, 2.0)]

@@ -291,6 +291,7 @@ def test_a_huge_number_is_out_of_range_rather_than_slow_or_a_crash(
 # -- EXPLAIN --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_explain_answers_the_plan_in_lines_reads_nothing_and_costs_nothing(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -454,6 +455,7 @@ def test_what_is_set_is_checked_against_the_policy_and_refused_values_change_not
         assert opened.sql("SHOW PARAMETERS").fetchall() == before
 
 
+@pytest.mark.slow
 def test_settings_belong_to_one_connection(tmp_path: Path) -> None:
     with connect(tmp_path) as one:
         one.sql("SET epsilon = 0.5")
@@ -501,6 +503,7 @@ def test_show_budget_says_what_budget_says(connection: dpsql.Connection) -> None
     assert connection.budget() == report
 
 
+@pytest.mark.slow
 def test_show_budget_needs_a_ledger_as_budget_does(tmp_path: Path) -> None:
     with (
         world_file(tmp_path / "world.duckdb") as path,
@@ -601,6 +604,7 @@ def test_statements_do_nothing_on_a_closed_connection(connection: dpsql.Connecti
             connection.sql(text)
 
 
+@pytest.mark.slow
 def test_threads_may_set_and_ask_at_once(connection: dpsql.Connection) -> None:
     usual = {scale(connection, epsilon=epsilon) for epsilon in (0.5, 1.0)}
     connection.sql("SET epsilon = 0.5")

@@ -93,6 +93,7 @@ def test_a_summary_is_one_block_at_one_price(
     assert UNIT.lower() not in str(plan).lower().split("noise on")[1]
 
 
+@pytest.mark.slow
 def test_a_summary_is_free_again_and_its_rows_may_be_asked_of(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],
 ) -> None:

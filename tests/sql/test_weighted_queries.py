@@ -255,6 +255,7 @@ def connection(
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["place", "known"])
 @pytest.mark.parametrize("cap", [1, 2, 5])
 def test_answers_are_those_of_weighted_units(

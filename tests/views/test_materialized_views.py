@@ -651,6 +651,7 @@ def test_the_state_of_a_view_without_steps_is_made_again_and_no_other(
             opened.sql(REFRESH)
 
 
+@pytest.mark.slow
 def test_a_view_whose_state_cannot_be_made_costs_nothing(
     connection: Connection, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,7 @@ def test_rows_that_disappear_stay_counted(place: Path) -> None:
     assert absorb(place, [[(1, "a", 1, 3)], []])[1] == {"a": (1, 3)}
 
 
+@pytest.mark.slow
 def test_groups_are_taken_for_good_in_the_order_of_steps(place: Path) -> None:
     steps: list[list[Row]] = [
         [(1, "a", 1, 1)],
@@ -257,6 +258,7 @@ def test_a_state_that_another_process_has_is_busy(place: Path) -> None:
     assert caught.value.code == "state_busy"
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_ended_and_counted_as_that(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

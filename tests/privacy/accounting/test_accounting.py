@@ -46,6 +46,7 @@ def test_the_tight_conversion_buys_39_percent_more_rho_at_1_and_1e_6() -> None:
     assert rho_from_epsilon(1, 1e-6) / simple == pytest.approx(1.39, abs=0.005)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(rhos, deltas)
 def test_epsilon_is_the_minimum_over_all_orders(rho: float, delta: float) -> None:
@@ -80,6 +81,7 @@ def test_a_third_of_epsilon_would_not_cover_the_gaussian_mechanism() -> None:
     assert exact_gaussian_delta(0.02436, epsilon) > 1e-6
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.floats(1e-12, 1e6), st.floats(1e-300, 1 - 2**-53))
 def test_rho_never_buys_more_than_epsilon(epsilon: float, delta: float) -> None:
@@ -232,6 +234,7 @@ def test_a_basic_budget_is_all_of_epsilon_and_delta_and_never_more(
     assert budget.limit.rho == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.floats(1e-3, 10.0),

@@ -330,6 +330,7 @@ def check_pairs(
     return excess, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_counts", [True, False])
 @pytest.mark.parametrize(("k_bar", "sensitivity", "floor"), [(1, 1, 0), (1, 2, 0), (1, 1, 1)])
 def test_no_pair_of_neighbours_exceeds_the_stated_guarantee(

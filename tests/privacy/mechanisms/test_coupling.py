@@ -135,6 +135,7 @@ def test_scores_that_fall_cannot_be_paired() -> None:
     assert {"a shift out of range", "a label too high"} <= broken
 
 
+@pytest.mark.slow
 def test_without_the_pairs_the_base_would_be_one_change_too_many() -> None:
     """Case two of Lemma 4: nothing is left over for the base, and a pair makes room for it."""
     crowded = [
@@ -258,6 +259,7 @@ def test_gaussian_companions_are_as_close_as_the_cost_says(mechanism: GaussianTo
     assert worst >= order * mechanism.rho(None) * 0.99, "and no closer"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", GAUSSIAN[:4], ids=repr)
 def test_what_gaussian_companions_release_is_no_further_apart(mechanism: GaussianTopK) -> None:
     """The same of the outcomes, labels included, from their laws."""
@@ -271,6 +273,7 @@ def test_what_gaussian_companions_release_is_no_further_apart(mechanism: Gaussia
                 assert renyi(p[known], q[known], order) <= order * mechanism.rho(None) + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", LAPLACE, ids=repr)
 def test_laplace_companions_differ_by_at_most_epsilon_everywhere(mechanism: LaplaceTopK) -> None:
     widest = 0.0

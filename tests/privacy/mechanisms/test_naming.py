@@ -311,6 +311,7 @@ def worst_rate(found: tuple[NamingRound, ...]) -> float:
     )
 
 
+@pytest.mark.slow
 def test_two_rounds_cost_no_more_than_both_and_more_than_the_larger() -> None:
     found = rounds(0.3, 0.3, kept=1)
     both = found[0].rho(None) + found[1].rho(None)

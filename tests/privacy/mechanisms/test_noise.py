@@ -376,6 +376,7 @@ def test_log_sf_bounds_the_exact_tail_tightly(kind: Kind, scale: float) -> None:
         assert math.log1p(-float(tail)) <= noise.log_sf(-x - 1) <= math.log1p(-float(tail)) + 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [511.0, 513.0, 1000.0])
 def test_log_sf_of_large_sigma_bounds_the_exact_tail_tightly(sigma: float) -> None:
     noise = DiscreteGaussian(sigma)

@@ -318,6 +318,7 @@ def test_gumbel_keeps_its_claim_on_larger_histograms(mechanism: GumbelTopK) -> N
     assert gumbel_excess(mechanism, mechanism, 4, 3) <= ROUNDING
 
 
+@pytest.mark.slow
 def test_a_cap_that_is_not_enforced_breaks_the_claim() -> None:
     capped = GumbelTopK(0.8, 1, 3, 3, 0.2, 0, groups=1)
     assert gumbel_excess(capped, capped, 3, 2) <= ROUNDING

@@ -309,6 +309,7 @@ def test_correlated_noise_is_not_for_values_that_may_fall() -> None:
     assert divergence(epsilon, (base, mixed)) > 1.2 * delta
 
 
+@pytest.mark.slow
 def test_correlated_noise_made_for_fewer_groups_is_caught() -> None:
     two = correlated_gaussian(PrivacyLoss(0.0, 0.02, 1.0), 6, 2)
     assert worst_raise(1.0, two, 2) <= 0.02 < worst_raise(1.0, two, 4)

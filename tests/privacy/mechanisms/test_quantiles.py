@@ -257,6 +257,7 @@ def test_extremes_are_drawn_around_their_targets(fraction: Fraction) -> None:
     assert min(found) > IMPOSSIBLE
 
 
+@pytest.mark.slow
 def test_the_law_of_gaps_is_that_of_their_points() -> None:
     """A grid far finer than the data: each point of a gap as likely as by the definition."""
     size, rows = 60, (7, 7, 31, 55)

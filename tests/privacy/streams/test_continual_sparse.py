@@ -94,6 +94,7 @@ def test_broken_twins_of_the_sparse_vector_are_caught() -> None:
     assert told(redrawn=False) <= 1.0 < told(redrawn=True)
 
 
+@pytest.mark.slow
 def test_the_sparse_vector_draws_what_the_law_says() -> None:
     vector = SparseVector(0.8, 1)
     scale = vector.noise.scale
