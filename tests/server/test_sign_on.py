@@ -535,3 +535,22 @@ def test_tokens_of_the_server_never_look_like_an_issuers() -> None:
     settings = SignOnSettings("https://login.example.org", AUDIENCE, CLIENT)
     checks = SignOn(settings, IssuerKeys(settings.issuer))
     assert not checks.takes(f"dpsql_{digest}")
+
+
+@pytest.mark.parametrize(("uri", "asked"), [("https://a.org/keys", 2), ("http://127.0.0.1:1/", 1)])
+def test_an_issuer_elsewhere_has_no_keys_on_this_machine(
+    uri: str, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses: list[object] = []
+
+    def reply(address: object) -> dict[str, Any]:
+        addresses.append(address)
+        return {"issuer": "https://a.org", "jwks_uri": uri, "keys": []}
+
+    monkeypatch.setattr("dpsql.server.people.issuer_keys._asked_json", reply)
+    if asked == 1:
+        with fails_with("sign_on_unavailable"):
+            IssuerKeys("https://a.org").key("one")
+    else:
+        assert IssuerKeys("https://a.org").key("one") is None
+    assert len(addresses) == asked

@@ -39,7 +39,7 @@ _TRIED: Final = 5000  # rows of a join that expressions are tried on
 # gives to others does not count, so that it refuses nothing that it takes at other times.
 _SECONDS: Final = 2.0
 _NEARLY: Final = 0.9  # of that work: what was given so much had its time
-_PATIENCE: Final = 10  # times as long, by the clock
+_PATIENCE: Final = 4  # times as long, by the clock: others wait for the twin meanwhile
 _CONFIG: Final[Config] = {**ONE_THREAD, "memory_limit": "1GB", "temp_directory": ""}
 # Joins are made as they are written, with the few rows of each table on the right: so the first
 # joined rows are found at once, however many there are.

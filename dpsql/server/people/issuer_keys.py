@@ -108,7 +108,10 @@ class IssuerKeys:
         metadata = _asked_json(self._issuer.rstrip("/") + _METADATA)
         if metadata is None or metadata.get("issuer") != self._issuer:
             return None
-        reply = _asked_json(metadata.get("jwks_uri"))
+        issuer, keys = _address(self._issuer), _address(metadata.get("jwks_uri"))
+        if issuer is None or keys is None or (issuer.scheme, keys.scheme) == ("https", "http"):
+            return None  # an issuer elsewhere leads to no program on this machine
+        reply = _asked_json(keys.geturl())
         listed = None if reply is None else reply.get("keys")
         return _usable(listed) if isinstance(listed, list) else None
 
