@@ -619,6 +619,42 @@ def test_any_character_may_stand_anywhere(name: str, place: str, tmp_path: Path)
     assert misfits_of(tmp_path / name, types) == {}
 
 
+def zstandard(path: Path, content: bytes) -> None:
+    """Write a compressed file that dpsql itself cannot read: DuckDB alone can."""
+    pyarrow = pytest.importorskip("pyarrow")
+    with pyarrow.OSFile(str(path), "wb") as file, pyarrow.CompressedOutputStream(file, "zstd") as z:
+        z.write(content)
+
+
+@pytest.mark.parametrize("header", [b"uid,w\xffrd", b"x\ny", b"", b"h" * 17_000_000])
+def test_no_row_stands_in_for_a_header_that_duckdb_cannot_read(
+    header: bytes, tmp_path: Path
+) -> None:
+    """A row of one unit whose values are the names of columns would decide about all others."""
+    for row in (b"uid,ward", b"7,a"):
+        zstandard(tmp_path / "t.csv.zst", header + b"\n" + row + b"\n1,a\n")
+        assert read(tmp_path / "t.csv.zst", {"uid": "BIGINT", "ward": "VARCHAR"}) == []
+        engine = open_database(tmp_path / "t.csv.zst")
+        assert not {"7", "a", "uid", "ward"} & {c.name for c in engine.proposed().get("t", ())}
+        engine.close()
+
+
+def test_a_header_is_read_whatever_lines_are_below_it(tmp_path: Path) -> None:
+    for row in (b"7,\xff", b"7," + b"z" * 17_000_000):
+        zstandard(tmp_path / "t.csv.zst", b"uid,ward\n" + row + b"\n1,a\n")
+        types = {"uid": "BIGINT", "ward": "VARCHAR"}
+        assert read(tmp_path / "t.csv.zst", types) == [(1, "a")]
+
+
+def test_no_text_at_the_start_of_an_array_elsewhere_takes_its_rows_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "is_file", lambda _: False)  # as of a file that only DuckDB reads
+    rows = b",\n".join(b'{"uid": %d, "ward": "a"}' % unit for unit in range(300))
+    (tmp_path / "t.json").write_bytes(b'[{"uid": 300, "ward": "\xff"},\n%s]' % rows)
+    assert len(read(tmp_path / "t.json", {"uid": "BIGINT", "ward": "VARCHAR"})) == 301
+
+
 BROKEN_TEXTS = [
     b"half an emoji \\ud83d",
     b"a byte \xff",

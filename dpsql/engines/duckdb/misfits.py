@@ -92,7 +92,8 @@ def _names(
         yield Misfit(
             column.name,
             f"{where}: it is NULL there",
-            "Write the names of columns into the first line of each file, or correct the name.",
+            "Write the names of columns into the first line of each file, in UTF-8, or correct "
+            "the name.",
             wrong=everywhere,
         )
 

@@ -40,12 +40,14 @@ _ESCAPE: Final = re.compile(
     re.DOTALL,
 )
 _MOST_OF_AN_ARRAY: Final = 1 << 30  # bytes; a larger file is read by lines
-_LIMITS: Final = sql(
-    "max_line_size={}, buffer_size={}, strict_mode=false, ignore_errors=true, "
-    "hive_partitioning=false",
+_SIZES: Final = sql(
+    "max_line_size={}, buffer_size={}, strict_mode=false, hive_partitioning=false",
     _MOST_OF_A_LINE,
     4 * _MOST_OF_A_LINE,
 )
+_LIMITS: Final = sql("{}, ignore_errors=true", _SIZES)
+_UNREADABLE_LINE: Final = re.compile(r"Invalid Input Error: CSV Error on Line: (?P<number>\d+)\b")
+"""How DuckDB begins to tell of the first line that it cannot read."""
 _NO_DIALECT: Final = sql(
     "auto_detect=false, header=false, delim={}, quote='', escape=''", literal("\x01")
 )
@@ -255,10 +257,10 @@ def _value(column: Column, texts: dict[str, Sql], keys: Sequence[str]) -> Sql:
 
 
 def line_at_start(connection: duckdb.DuckDBPyConnection, path: str) -> str | None:
-    """Read the first line of a file as bytes allow; None for an empty or too long one.
+    """Read the first line of a file as bytes allow; None for none, or one that cannot be read.
 
-    No line after it has a part in that. DuckDB reads a block of a file and decodes all of it, so
-    files that this process can read are read by it; of others the first line of UTF-8 is taken.
+    No line after it has a part in that. Files that this process can read are read by it, others
+    by DuckDB.
     """
     lowered = path.lower()
     if not lowered.endswith(".zst") and Path(path).is_file():
@@ -268,16 +270,36 @@ def line_at_start(connection: duckdb.DuckDBPyConnection, path: str) -> str | Non
                 return _first_line(file)
         except (OSError, EOFError, zlib.error):  # damaged, or gone: whoever loads it says so
             return None
-    first = sql(
-        "SELECT {} FROM read_csv({}, {}, {}, columns={{{}: 'VARCHAR'}}) LIMIT 1",
+    return _first_line_by_duckdb(connection, path)
+
+
+def _first_line_by_duckdb(connection: duckdb.DuckDBPyConnection, path: str) -> str | None:
+    """Read the first line of a file by DuckDB; None for one that is not UTF-8, or too long.
+
+    Where DuckDB passes over lines that it cannot read, the first row may be of any line: a value
+    would be the name of a column. Told to pass over none, it says which line is the first of them.
+    """
+    try:
+        rows = execute(connection, _lines_at_start(path, passes_over=False)).fetchall()
+    except duckdb.InvalidInputException as error:
+        unreadable = _UNREADABLE_LINE.match(str(error))
+        if unreadable is None or int(unreadable["number"]) == 1:
+            return None
+        rows = execute(connection, _lines_at_start(path, passes_over=True)).fetchall()
+    return None if not rows or rows[0][0] is None else str(rows[0][0]).lstrip(_BOM)
+
+
+def _lines_at_start(path: str, passes_over: bool) -> Sql:
+    return sql(
+        "SELECT {} FROM read_csv({}, {}, {}, {}, parallel=false, columns={{{}: 'VARCHAR'}}) "
+        "LIMIT 1",
         quoted(_LINE),
         _listed([path]),
         _NO_DIALECT,
-        _LIMITS,
+        _SIZES,
+        sql("ignore_errors=true") if passes_over else sql("ignore_errors=false"),
         literal(_LINE),
     )
-    rows = execute(connection, first).fetchall()
-    return None if not rows or rows[0][0] is None else str(rows[0][0]).lstrip(_BOM)
 
 
 class _Bytes(Protocol):
