@@ -27,7 +27,7 @@ TABLES = """
     CREATE TABLE c (unit INTEGER, k INTEGER, s VARCHAR COLLATE NOCASE);
     CREATE TABLE gone AS SELECT 1 AS unit, 1 AS k;
     CREATE TABLE __dpsql_groups AS SELECT 1 AS unit, 1 AS k;
-    CREATE TABLE wide (unit INTEGER, k INTEGER, d DECIMAL(38, 0), e DECIMAL(25, 2), l INTEGER[]);
+    CREATE TABLE wide (unit INTEGER, k INTEGER, d DECIMAL(38, 0), e DECIMAL(18, 2), l INTEGER[]);
     CREATE SEQUENCE numbers;
     CREATE MACRO twice(x) AS upper(x);
     CREATE MACRO inverse(x) AS CAST(x::VARCHAR AS INTEGER);

@@ -33,7 +33,7 @@ from dpsql.engines.embedded.plans import Plan, plan_of
 from dpsql.engines.embedded.running import execute, relation
 from dpsql.engines.embedded.types import has_enum, is_scalar, plain_type
 from dpsql.engines.embedded.versions import IN_USE
-from dpsql.engines.evidence.edges import beyond, is_common, within
+from dpsql.engines.evidence.edges import beyond, is_common, is_stored_wider, within
 from dpsql.errors import InterfaceError
 
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<process>\d+)\)")
@@ -126,10 +126,10 @@ def _holder(said: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
-    """A column of dates, times or timestamps, and the condition for values without a text."""
+class Ends:
+    """A column of moments or decimals, and the condition for values that are none of its type."""
 
-    column: str
+    column: Column
     common: bool
     beyond: Sql
 
@@ -138,16 +138,16 @@ class Moments:
 class Published:
     """A table of the owner's as dpsql publishes it, and the query of its view.
 
-    ``bare`` is the same query for a table without moments that have no text: its columns of common
-    moments are as they are stored, so that conditions on them narrow down what is read. It is empty
-    for a view of the owner's, whose rows are computed. ``rows`` is what both are over.
+    ``bare`` is the same query for a table without values that are none of their types: its columns
+    of common types are as they are stored, so that conditions on them narrow down what is read. It
+    is empty for a view of the owner's, whose rows are computed. ``rows`` is what both are over.
     """
 
     table: Table
     query: Sql = EMPTY_SQL
     bare: Sql = EMPTY_SQL
     rows: Sql = EMPTY_SQL
-    moments: tuple[Moments, ...] = ()
+    ends: tuple[Ends, ...] = ()
 
 
 ListedViews: TypeAlias = dict[str, ParquetView | Remark | None]
@@ -184,27 +184,32 @@ def publish_in(connection: duckdb.DuckDBPyConnection, place: str, found: Publish
     schema, own = found.table.name.schema, found.table.name.table
     inside = sql("{}.{}", quoted(place), quoted(schema))
     execute(connection, sql("CREATE SCHEMA IF NOT EXISTS {}", inside))
-    common = [moments for moments in found.moments if moments.common]
+    common = [ends for ends in found.ends if ends.common]
     bare = found.bare and not any(_has_beyond(connection, found, each) for each in common)
     query = found.bare if bare else found.query
     execute(connection, sql("CREATE VIEW {}.{} AS {}", inside, quoted(own), query))
 
 
-def _has_beyond(connection: duckdb.DuckDBPyConnection, found: Published, moments: Moments) -> bool:
-    """Tell whether a column has moments without a text; statistics of clean data say so at once."""
-    asked = sql("SELECT true FROM {} WHERE {} LIMIT 1", found.rows, moments.beyond)
+def _has_beyond(connection: duckdb.DuckDBPyConnection, found: Published, ends: Ends) -> bool:
+    """Tell whether a column has values none of its type; statistics of clean data say so."""
+    asked = sql("SELECT true FROM {} WHERE {} LIMIT 1", found.rows, ends.beyond)
     return bool(execute(connection, asked).fetchall())
 
 
-def count_beyond(connection: duckdb.DuckDBPyConnection, found: Published) -> dict[str, int]:
-    """Count the moments without a text in each column that has some. Raises ``duckdb.Error``."""
-    counts = [sql("count(*) FILTER ({})", moments.beyond) for moments in found.moments]
+def count_beyond(
+    connection: duckdb.DuckDBPyConnection, found: Published
+) -> tuple[tuple[Column, int], ...]:
+    """Count the values that are none of their type, in each column with some.
+
+    Raises ``duckdb.Error``.
+    """
+    counts = [sql("count(*) FILTER ({})", ends.beyond) for ends in found.ends]
     if not counts:
-        return {}
+        return ()
     asked = sql("SELECT {} FROM {}", join(", ", counts), found.rows)
     (numbers,) = execute(connection, asked).fetchall()
-    pairs = zip(found.moments, numbers, strict=True)
-    return {moments.column: number for moments, number in pairs if number}
+    pairs = zip(found.ends, numbers, strict=True)
+    return tuple((ends.column, number) for ends, number in pairs if number)
 
 
 def _owned(connection: duckdb.DuckDBPyConnection) -> list[tuple[TableName, bool]]:
@@ -232,16 +237,16 @@ class _Source:
     def selected(self, position: int, bare: bool) -> Sql:
         """Write the column as our view selects it, by its position in the table.
 
-        ``bare``: as it is stored, if that is a common moment.
+        ``bare``: as it is stored, if its type is a common one.
         """
         value = self._value(position)
         plain = self.plain or UNKNOWN
-        if plain.is_temporal and not (bare and is_common(plain)):
+        if is_stored_wider(plain) and not (bare and is_common(plain)):
             value = within(value, plain)
         return sql("{} AS {}", value, quoted(self.name))
 
     def beyond(self, position: int) -> Sql:
-        """Write the condition that the column's moment has no text."""
+        """Write the condition that a value of the column is none of its type."""
         return beyond(self._value(position), self.plain or UNKNOWN)
 
     def _value(self, position: int) -> Sql:
@@ -284,13 +289,13 @@ def _published(
     except duckdb.Error:
         return Published(Table(name, (), is_view, _DOES_NOT_BIND))
     table = Table(name, columns, is_view, None, tuple(_left_out(sources)))
-    moments = tuple(
-        Moments(each.name, is_common(each.plain), each.beyond(position))
+    ends = tuple(
+        Ends(Column(each.name, each.plain), is_common(each.plain), each.beyond(position))
         for position, each in used
-        if each.plain is not None and each.plain.is_temporal
+        if each.plain is not None and is_stored_wider(each.plain)
     )
     computed = is_view and views is not None and over is None
-    return Published(table, query, EMPTY_SQL if computed else bare, rows, moments)
+    return Published(table, query, EMPTY_SQL if computed else bare, rows, ends)
 
 
 def _ours(name: TableName) -> Sql:

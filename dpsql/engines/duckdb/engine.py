@@ -497,27 +497,20 @@ class DuckDBEngine:
         """
         found, declared = self._untyped.get(table.key), self._declared.get(table.key)
         if found is None or declared is None or not isinstance(found.data, UntypedFiles):
-            return self._moments_beyond(table)
+            return self._values_beyond(table)
         try:
             return tuple(misfits(self._connection, found.data, declared))
         except duckdb.Error as error:
             refusal = _not_loaded(found.name, found.data.files, error)
         raise refusal
 
-    def _moments_beyond(self, table: TableName) -> tuple[Misfit, ...]:
-        """List columns with moments without a text, which are NULL for everybody."""
+    def _values_beyond(self, table: TableName) -> tuple[Misfit, ...]:
+        """List columns with values that are none of their type, which are NULL for everybody."""
         try:
             counted = count_beyond(self._connection, self._all()[table.key])
         except duckdb.Error:  # the table cannot be read: `open` says so
             return ()
-        return tuple(
-            Misfit(
-                column,
-                f"{number:,} of its moments are beyond those that have a text, and are NULL",
-                "Write them again: seconds may have been taken for microseconds, or the reverse.",
-            )
-            for column, number in counted.items()
-        )
+        return tuple(_beyond(column, number) for column, number in counted)
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenDuckDB:
         evidence_for(duckdb.__version__)  # without it nothing private could be asked
@@ -796,6 +789,21 @@ def _undeclared(table: _Untyped) -> Table:
     """Describe a table without declared columns, which cannot be read."""
     hint = _DECLARE_FILES if isinstance(table.data, UntypedFiles) else _DECLARE_VALUES
     return Table(table.name, (), unreadable=Remark(_NOT_DECLARED, hint))
+
+
+def _beyond(column: Column, number: int) -> Misfit:
+    """Say that values of a column are none of its type."""
+    if column.type.is_temporal:
+        return Misfit(
+            column.name,
+            f"{number:,} of its moments are beyond those that have a text, and are NULL",
+            "Write them again: seconds may have been taken for microseconds, or the reverse.",
+        )
+    return Misfit(
+        column.name,
+        f"{number:,} of its values have more digits than {column.type}, and are NULL",
+        "Write them again as a type with room for them.",
+    )
 
 
 def _not_loaded(name: str, files: DataFiles | None, error: duckdb.Error) -> InterfaceError:

@@ -131,12 +131,12 @@ def _refusal(
             return found
     if _compares_collated(plan):
         return view_words.COLLATED
-    failing = evidence.objection(_passing(plan.root))
+    failing = replace(evidence, as_stored=True).objection(_passing(plan.root))
     if failing is not None:
         return failing_call(
             failing,
             "Compute it inside TRY or TRY_CAST, which give NULL instead, or store its rows as a "
-            "table.",
+            "table. Of a date, a time or a decimal, hand on the column: questions can compute it.",
         )
     return None
 

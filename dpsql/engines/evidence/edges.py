@@ -324,7 +324,7 @@ years 1 to 9999: others are NULL where a server's tables are read.
 
 # Ordered by the moment that it is, of which many are one.
 _ZONED: Final = SqlType.of("TIME WITH TIME ZONE")
-_COMMON: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"})
+_COMMON: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "DECIMAL"})
 _INFINITE: Final = (literal("infinity"), literal("-infinity"))
 
 
@@ -333,11 +333,19 @@ def is_common(type_: SqlType) -> bool:
     return type_.kind in _COMMON
 
 
+def is_stored_wider(type_: SqlType) -> bool:
+    """Tell whether storage can hold values of a type that it should not have.
+
+    Moments are stored as integers, and so are decimals: others' files hold any of them.
+    """
+    return type_.is_temporal or type_.kind == "DECIMAL"
+
+
 def beyond(value: Sql, type_: SqlType) -> Sql:
-    """Write the condition that a value has no text, for statistics of a column to rule out."""
+    """Write the condition that a value is none of its type, for statistics to rule out."""
     if type_ == _ZONED:
         return beyond(sql("CAST({} AS TIME)", value), SqlType.of("TIME"))
-    first, last = (edge_sql(end, type_) for end in TEMPORAL_RANGES[type_.kind])
+    first, last = (edge_sql(end, type_) for end in _ends(type_))
     outside = sql("({value} < {} OR {value} > {})", first, last, value=value)
     if not type_.is_moment:
         return outside
@@ -345,6 +353,14 @@ def beyond(value: Sql, type_: SqlType) -> Sql:
     return sql("({} AND {} NOT IN ({}))", outside, value, known)
 
 
+def _ends(type_: SqlType) -> tuple[str, str]:
+    """Return the first and the last value of a type that storage may exceed, as texts."""
+    if type_.kind != "DECIMAL":
+        return TEMPORAL_RANGES[type_.kind]
+    first, *_, last = _decimals(type_)
+    return first, last
+
+
 def within(value: Sql, type_: SqlType) -> Sql:
-    """Write a value that is NULL where it has no text."""
+    """Write a value that is NULL where it is none of its type."""
     return sql("CASE WHEN NOT {} THEN {} END", beyond(value, type_), value)

@@ -9,12 +9,14 @@ implicit casts and all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import le
 from typing import Any, Final
 
 from dpsql.core.sql_types import SqlType
+from dpsql.engines.evidence.edges import is_stored_wider
 from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts, verdicts_on
 
 SPECIFIED: Final = frozenset({"date_diff", "date_trunc"})
@@ -43,15 +45,40 @@ _WINDOWS: Final = frozenset(
     {"WINDOW_FIRST_VALUE", "WINDOW_LAG", "WINDOW_LEAD", "WINDOW_RANK", "WINDOW_ROW_NUMBER"}
 )
 _BUILT_IN: Final = ["system", "main"]
+# What is computed of values as storage holds them, which may be none of their type. Verdicts are
+# of values that are; these are calls that fail on others, found by trying all that are listed.
+_WIDEST_OF_INTEGERS: Final = 18  # digits of a DECIMAL that 64 bits hold
+_MOMENT: Final = r"(TIME|TIMESTAMP)(_\w+)?( WITH TIME ZONE)?"
+_FAIL_AS_STORED: Final = re.compile(
+    rf"(TRY_)?CAST\({_MOMENT} AS (VARCHAR|TIMESTAMP WITH TIME ZONE|TIME_NS)\)"
+    rf"|TRY_CAST\({_MOMENT} AS ({_MOMENT}|DATE)\)"
+    r"|date_diff\(.* WITH TIME ZONE\)"
+    r"|-\(DECIMAL\)|CAST\(DECIMAL AS WIDER DECIMAL\)"
+)
+"""Calls that fail, inside of TRY as well."""
+_FAIL_AS_STORED_WIDE: Final = re.compile(
+    r"(TRY_)?CAST\(DECIMAL AS (DECIMAL|DOUBLE|FLOAT|VARCHAR)\)|round\(DECIMAL\)"
+)
+"""The same of decimals that need more than 64 bits."""
+_FAIL_OUTSIDE_OF_TRY: Final = re.compile(
+    rf"CAST\({_MOMENT} AS {_MOMENT}\)|CAST\(TIMESTAMP_\w+ AS DATE\)"
+    r"|date_trunc\(.*|strftime\(.*|time_bucket\(.*|nanosecond\(.*|%\(DECIMAL, DECIMAL\)"
+    r"|TRY_CAST\(DECIMAL AS DECIMAL\)|round\(DECIMAL\)"
+)
 
 _Node = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The verdicts on a version of DuckDB, applied to whole plans."""
+    """The verdicts on a version of DuckDB, applied to whole plans.
+
+    ``as_stored``: plans compute with values as storage holds them, and not with those that are of
+    their types (:func:`~dpsql.engines.evidence.edges.within`).
+    """
 
     verdicts: Verdicts
+    as_stored: bool = False
 
     def objection(self, plan: object) -> str | None:
         """Find the first call in a plan that may fail in its place; None if all are safe.
@@ -78,9 +105,10 @@ class Evidence:
     def _objection(self, node: _Node, kind: str, tried: bool) -> str | None:
         if kind in _FORMS or (kind == "BOUND_OPERATOR" and node["type"] in _OPERATORS):
             return None
+        widest = _WIDEST_OF_INTEGERS if self.as_stored else _WIDEST_SUMMED
         if kind == "BOUND_AGGREGATE":
-            return None if _is_total_aggregate(node) else call_of(node)
-        if kind == "BOUND_WINDOW" and _is_total_window(node):
+            return None if _is_total_aggregate(node, widest) else call_of(node)
+        if kind == "BOUND_WINDOW" and _is_total_window(node, widest):
             return None
         if kind != "BOUND_FUNCTION":
             return str(node["type"]).lower()
@@ -92,6 +120,8 @@ class Evidence:
             return None
         # What constants alone fail with, no data decides: it fails where it is tried.
         caught = tried or _is_constant(node)
+        if self.as_stored and not _is_constant(node) and _fails_as_stored(node, name, tried):
+            return name
         return None if self.verdicts.objection(name, caught=caught) is None else name
 
 
@@ -103,7 +133,23 @@ def evidence_for(version: str) -> Evidence:
     return Evidence(verdicts_on(EngineVersion.of("duckdb", version)))
 
 
-def _is_total_aggregate(node: _Node) -> bool:
+def _fails_as_stored(node: _Node, name: str, tried: bool) -> bool:
+    """Tell whether a call fails on values that storage holds and that are none of their type."""
+    if _FAIL_AS_STORED.fullmatch(name) or not (tried or not _FAIL_OUTSIDE_OF_TRY.fullmatch(name)):
+        return True
+    wide = any(_is_wide(child) for child in node["children"])
+    return wide and _FAIL_AS_STORED_WIDE.fullmatch(name) is not None
+
+
+def _is_wide(node: _Node) -> bool:
+    """Tell whether a decimal needs more than 64 bits."""
+    found = _found_type(node)
+    if found is None or found["id"] != "DECIMAL":
+        return False
+    return bool(found["type_info"]["width"] > _WIDEST_OF_INTEGERS)
+
+
+def _is_total_aggregate(node: _Node, widest: int) -> bool:
     """Tell whether an aggregate cannot fail, whatever rows there are."""
     path, children = node["qname"]["path"], node["children"]
     if path[:-1] != _BUILT_IN or len(children) > 1:
@@ -113,16 +159,16 @@ def _is_total_aggregate(node: _Node) -> bool:
     summed = _found_type(children[0]) if path[-1] == "sum" and children else None
     if summed is None or summed["id"] != "DECIMAL":
         return False
-    return bool(summed["type_info"]["width"] <= _WIDEST_SUMMED)
+    return bool(summed["type_info"]["width"] <= widest)
 
 
-def _is_total_window(node: _Node) -> bool:
+def _is_total_window(node: _Node, widest: int) -> bool:
     """Tell whether a window function cannot fail: none does by itself whose frame is no range."""
     if node["start"] != "UNBOUNDED_PRECEDING" or node["end"] != "CURRENT_ROW_RANGE":
         return False
     if node["type"] != "WINDOW_AGGREGATE":
         return node["type"] in _WINDOWS
-    return _is_total_aggregate(node)  # whose rows are some of a group's
+    return _is_total_aggregate(node, widest)  # whose rows are some of a group's
 
 
 def _changes_nothing(node: _Node) -> bool:
@@ -225,16 +271,16 @@ def _digits(type_: _Node | None) -> tuple[int, int] | None:
 
 
 def _holds_moments(type_: _Node | None) -> bool:
-    """Tell whether a type has parts that are dates, times or timestamps.
+    """Tell whether a type has parts that storage may hold other values of than it should.
 
-    Nobody has looked at each: they may be such as have no text
+    Nobody has looked at each: a moment may have no text, a decimal too many digits
     (:mod:`dpsql.engines.evidence.edges`).
     """
     todo: list[Any] = [] if type_ is None else [type_.get("type_info")]
     while todo:
         part = todo.pop()
         if isinstance(part, dict):
-            if SqlType.of(str(part.get("id"))).is_temporal:
+            if is_stored_wider(SqlType.of(str(part.get("id")))):
                 return True
             todo.extend(part.values())
         elif isinstance(part, list):
