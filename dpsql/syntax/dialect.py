@@ -25,7 +25,7 @@ from sqlglot.parser import Parser
 from sqlglot.parsers.duckdb import DuckDBParser
 
 from dpsql.core.schema import fold
-from dpsql.syntax.other_words import OTHER_WORDS
+from dpsql.syntax.other_words import OTHER_WORDS, bare_unit
 
 WRITTEN_NAME = "written"
 """The key, among the metadata of a function, of its name as it was written."""
@@ -171,6 +171,25 @@ def _pivoting(written: exp.Pivot) -> exp.Select:
     pivot.set("group", written.args.get("group"))
     source.append("pivots", pivot)
     return exp.Select(expressions=[exp.Star()], from_=exp.From(this=source))
+
+
+_RESPELLED: Final = (
+    *(exp.TimeToStr, exp.StrToTime),
+    *(exp.JSONExtract, exp.JSONExtractScalar, exp.JSONKeys),
+)
+"""Calls whose second argument, a format or a path, is another node once it is read."""
+
+
+def _is_left_out(place: int, given: exp.Expr | None, call: exp.Expr) -> bool:
+    """Tell whether an argument is in no part of the call that was built of it."""
+    if place == 1 and isinstance(call, _RESPELLED) and isinstance(given, exp.Literal):
+        return False
+    if given is not None and bare_unit(given) is not None:  # a word such as DAY, read as a unit
+        return False
+    node = given
+    while node is not None and node is not call:
+        node = node.parent
+    return node is None
 
 
 class PrivateDuckDB(DuckDB):
@@ -356,6 +375,9 @@ class PrivateDuckDB(DuckDB):
         def validate_expression(
             self, expression: _Node, args: list[exp.Expr] | None = None
         ) -> _Node:
+            # Builders leave out what they have no room for, without a word.
+            if any(_is_left_out(*each, expression) for each in enumerate(args or ())):
+                self.raise_error("a call has more arguments than are read")
             valid = super().validate_expression(expression, args)
             arguments, bounds = self._bounded
             if args is arguments and bounds:

@@ -59,10 +59,10 @@ def unit_of(node: exp.Expr) -> str | None:
     if isinstance(node, exp.Literal):
         word = str(node.this).upper() if node.is_string else ""
         return word if word in _UNITS | {"WEEK"} else None
-    return _bare_unit(node)
+    return bare_unit(node)
 
 
-def _bare_unit(node: exp.Expr) -> str | None:
+def bare_unit(node: exp.Expr) -> str | None:
     if not isinstance(node, exp.Column) or node.table or node.this.args.get("quoted"):
         return None
     word = str(node.name).upper()
@@ -71,7 +71,7 @@ def _bare_unit(node: exp.Expr) -> str | None:
 
 def _left(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
     """Leave a call as it is, to be refused; what can be a unit is no column in the refusal."""
-    kept = [exp.var(each.name) if _bare_unit(each) else each for each in arguments]
+    kept = [exp.var(each.name) if bare_unit(each) else each for each in arguments]
     return exp.Anonymous(this=name, expressions=kept)
 
 
@@ -89,7 +89,7 @@ def _truncated(name: str) -> _Build:
     """Build a truncation with a bare unit in front or, as in GoogleSQL, behind, but not both."""
 
     def build(arguments: list[exp.Expr]) -> exp.Expr:
-        units = [_bare_unit(each) for each in arguments]
+        units = [bare_unit(each) for each in arguments]
         match arguments, units:
             case [exp.Literal(), *_], _:
                 return _as_in_duckdb(name, arguments)  # what follows may be called like a unit
@@ -112,7 +112,7 @@ def _truncated_behind(name: str) -> _Build:
     """Build a truncation of GoogleSQL's, which has its unit behind the moment."""
 
     def build(arguments: list[exp.Expr]) -> exp.Expr:
-        unit = _bare_unit(arguments[1]) if len(arguments) == _TWO else None
+        unit = bare_unit(arguments[1]) if len(arguments) == _TWO else None
         if unit is None or unit == "WEEK":
             return _left(name, arguments)
         return exp.TimestampTrunc(this=arguments[0], unit=_unit(unit))
@@ -127,7 +127,7 @@ def _difference(name: str) -> _Build:
     """
 
     def build(arguments: list[exp.Expr]) -> exp.Expr:
-        units = [_bare_unit(each) for each in arguments]
+        units = [bare_unit(each) for each in arguments]
         match arguments, units:
             case (exp.Literal() as first, _, _), _ if not str(first.this)[:1].isdigit():
                 return _as_in_duckdb(name, arguments)  # what follows may be called like a unit

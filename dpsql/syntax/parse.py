@@ -152,6 +152,7 @@ def parse(text: str) -> exp.Query:
     _refuse_without_columns(nodes, text)
     _refuse_odd_numbers(nodes, text)
     _refuse_top_in_unions(nodes, text)
+    _refuse_unread(nodes, text)
     settle_quantile_lists(tree)
     settle_quantified(tree)
     write_moments(tree)
@@ -321,6 +322,32 @@ def _refuse_top_in_unions(nodes: Sequence[exp.Expr], text: str) -> None:
                 place=place_of(text, node),
                 hint="Write brackets around it, (SELECT TOP 3 …) UNION …, or LIMIT at the end.",
             )
+
+
+def _refuse_unread(nodes: Sequence[exp.Expr], text: str) -> None:
+    """Refuse parts of clauses that the parser takes and nothing reads.
+
+    Written as DuckDB's SQL, they would be left out without a word.
+    """
+    for node in nodes:
+        options = node.args.get("limit_options")
+        if options is not None and (
+            options.args.get("with_ties")
+            or (isinstance(node, exp.Fetch) and options.args.get("percent"))
+        ):
+            part, instead = "FETCH … WITH TIES or PERCENT", "Write LIMIT 10, or LIMIT 10%."
+        elif isinstance(node, exp.Limit) and node.expressions:
+            part, instead = "LIMIT … BY", "Number rows by a window in an outer query."
+        elif isinstance(node, exp.Group) and node.args.get("all") is False:
+            part, instead = "GROUP BY DISTINCT", "Name each grouping set once."
+        else:
+            continue
+        raise SQLSyntaxError(
+            f"{part} is not available",
+            code="syntax_error",
+            place=place_of(text, node),
+            hint=instead,
+        )
 
 
 def _refuse_odd_numbers(nodes: Sequence[exp.Expr], text: str) -> None:

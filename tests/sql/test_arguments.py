@@ -33,7 +33,7 @@ from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.evidence.evidence import evidence_for
 from dpsql.engines.postgresql.expressions import POSTGRESQL_ROWS
 from dpsql.engines.spark.expressions import SPARK_ROWS
-from dpsql.errors import Error, QueryRefused
+from dpsql.errors import Error, QueryRefused, SQLSyntaxError
 from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -46,8 +46,10 @@ from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import is_exact, is_integral, is_number, is_truth, range_of
 from dpsql.sql.expressions.totality import total
 from dpsql.survey.forms import calls_of
+from dpsql.syntax import dialect
 from dpsql.syntax.arguments import NodeArguments, Rules, grouped_rules, is_given
-from dpsql.syntax.parse import parse
+from dpsql.syntax.dialect import PrivateDuckDB
+from dpsql.syntax.parse import MISREAD, parse
 from dpsql.syntax.row_functions import ROW_FUNCTIONS
 from dpsql.syntax.row_nodes import ROW_ARGUMENTS
 
@@ -412,3 +414,62 @@ def test_words_of_a_statement_that_nothing_reads_are_refused(sql: str) -> None:
                 *(parse(sql), sql, policy, schema, parameters, twin.bind, DUCKDB),
                 with_groups_decided,
             )
+
+
+# -- what the parser itself leaves out -----------------------------------------------------------
+
+
+def left_out() -> list[str]:
+    """List the calls that are parsed without one of their arguments."""
+    found = []
+    makers = PrivateDuckDB.Parser.FUNCTIONS
+    ends = {"RANGE", "GENERATE_SERIES"}  # whose fourth argument is the parser's own
+    names = sorted(makers.keys() - PrivateDuckDB.Parser.FUNCTION_PARSERS.keys() - ends)
+    for name in names:
+        if getattr(makers[name], "__qualname__", "") == "Func.from_arg_list":  # which counts them
+            continue
+        for count in range(1, 6):
+            given = [f"argument{i}" for i in range(count)]
+            call = f"{name}({', '.join(given)})"
+            with contextlib.suppress(Error, *MISREAD):
+                read = {
+                    node.name for node in parse(f"SELECT {call} FROM r").find_all(exp.Identifier)
+                }
+                found += [] if read.issuperset(given) else [call]
+    return found
+
+
+@pytest.mark.slow
+def test_no_argument_is_left_out_while_parsing() -> None:
+    assert left_out() == []
+
+
+@pytest.mark.slow
+def test_arguments_that_builders_leave_out_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialect, "_is_left_out", lambda place, given, call: False)
+    assert {"MOD(argument0, argument1, argument2)", "HEX(argument0, argument1)"} <= {*left_out()}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT date_trunc('day', t1, 'Europe/Berlin') AS d, COUNT(*) FROM r GROUP BY d",
+        "SELECT date_trunc('day', t, 'x') FROM (SELECT MAX(i1) AS t FROM r)",
+        "SELECT s1, COUNT(*) AS n FROM r GROUP BY s1 ORDER BY n FETCH FIRST 1 ROW WITH TIES",
+        "SELECT s1, COUNT(*) AS n FROM r GROUP BY s1 ORDER BY n FETCH FIRST 50 PERCENT ROWS ONLY",
+        "SELECT s1, COUNT(*) AS n FROM r GROUP BY s1 LIMIT 1 BY n",
+        "SELECT s1, COUNT(*) AS n FROM r GROUP BY DISTINCT GROUPING SETS ((s1), (s1))",
+    ],
+)
+def test_parts_that_nothing_reads_are_refused(asked: str) -> None:
+    with pytest.raises(SQLSyntaxError):
+        parse(asked)
+
+
+def test_what_is_read_is_not_refused() -> None:
+    for asked in (
+        "SELECT strftime(t1, '%Y'), date_trunc('day', t1), json_keys(s1, '$.a') FROM r",
+        "SELECT s1 FROM r GROUP BY ALL ORDER BY s1 LIMIT 50%",
+        "SELECT s1 FROM r GROUP BY s1 ORDER BY s1 FETCH FIRST 2 ROWS ONLY",
+    ):
+        parse(asked)
