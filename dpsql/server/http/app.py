@@ -44,7 +44,7 @@ from dpsql.pipeline.events import QuestionAnswered, SessionEvent
 from dpsql.policy.parameters import check_parameter_name
 from dpsql.results.edition import DataEdition
 from dpsql.server.desk import Desk
-from dpsql.server.guard import Admitted, Guard, TokenKnock
+from dpsql.server.guard import Guard, TokenKnock
 from dpsql.server.http.administration.act import Act
 from dpsql.server.http.administration.doing import done
 from dpsql.server.http.administration.operations import DOING
@@ -101,6 +101,7 @@ from dpsql.syntax.statements import Reset, Set, read_statement
 _Found = TypeVar("_Found")
 AGENTS_PATH: Final = "/mcp"
 _ASKED: Final = "dpsql.operation"
+_SMALL_BODY: Final = 16_384
 _TRIES: Final = 200
 _PAUSE: Final = 0.05  # between tries to end a query that may be about to begin reading
 
@@ -110,16 +111,23 @@ class RunningQuery:
     """A query between its arrival and its end. ``unwanted`` ends it while it waits for its turn."""
 
     account: str
-    session: Session
     unwanted: bool = False
-    begun: bool = False
+    session: Session | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def begin(self) -> None:
+    def begin(self, session: Session) -> None:
         """Begin to answer it. Raises ``InterfaceError`` where nobody waits for it any more."""
-        self.begun = True
+        self.session = (
+            session  # before the look at ``unwanted``: one of both threads sees the other
+        )
         if self.unwanted:
             raise InterfaceError("the query was cancelled", code="cancelled")
+
+    def interrupt(self) -> None:
+        """End it: where it waits, before it begins, and where it runs, in the engine."""
+        self.unwanted = True
+        if self.session is not None:
+            self.session.interrupt()
 
 
 @dataclass(slots=True)
@@ -194,8 +202,7 @@ class HttpApp:
     def interrupt(self) -> None:
         """End all queries that run or wait."""
         for each in self._queries:
-            each.unwanted = True
-            each.session.interrupt()
+            each.interrupt()
         if self._agents is not None:
             self._agents.interrupt()
 
@@ -260,24 +267,42 @@ class HttpApp:
             raise InterfaceError("the server is stopping", code="closed")
         return _reply(HealthReply(status="ok"))
 
-    async def _let_in(self, request: Request) -> TokenKnock:
-        """Let a client in by its token. Raises ``login_failed``."""
+    async def _let_in(self, request: Request, roles: frozenset[Role] = frozenset()) -> TokenKnock:
+        """Let a client in by its token, for one of ``roles`` where there are any.
+
+        Raises ``login_failed``, and ``NotSupportedError`` (``not_allowed``).
+        """
         secret = bearer_of(request.headers)
         address = request.client.host if request.client is not None else ""
-        knock = await self._workers.shortly(lambda: self._guard.knock_by_token(secret, address))
-        await asyncio.sleep(knock.wait)
+
+        def authorized(knock: TokenKnock) -> None:
+            if roles:
+                self._guard.authorize(knock, roles)
+
+        def knocked() -> TokenKnock:
+            knock = self._guard.knock_by_token(secret, address)
+            if knock.login is not None and not knock.wait:
+                authorized(knock)
+            return knock
+
+        knock = await self._workers.shortly(knocked)
         if knock.login is None:
+            await asyncio.sleep(knock.wait)
             raise login_failed()
+        if knock.wait:
+            await asyncio.sleep(knock.wait)
+            await self._workers.shortly(lambda: authorized(knock))
         return knock
 
     async def _called(self, one: Operation, roles: frozenset[Role], request: Request) -> _Call:
         """Let a client in, then read what it sends."""
-        knock = await self._let_in(request)
-        await self._workers.shortly(lambda: self._guard.authorize(knock, roles))
+        knock = await self._let_in(request, roles)
         takes = one.takes
         if takes is None:
             return _Call(request, knock, None)
         body = await read_body(request)
+        if len(body) <= _SMALL_BODY:  # read in less time than another thread takes to begin
+            return _Call(request, knock, parsed_body(body, takes))
         return _Call(request, knock, await self._workers.shortly(lambda: parsed_body(body, takes)))
 
     async def _administered(self, one: Operation, call: _Call) -> Response:
@@ -298,31 +323,34 @@ class HttpApp:
 
     async def _in_session(self, call: _Call, work: Callable[[Session], _Found]) -> _Found:
         """Do work of a session of its own, in the turn of its account. It costs nothing."""
-        admitted = await self._admitted(call)
 
-        def on_one_edition() -> tuple[_Found, DataEdition]:
+        def on_one_edition(session: Session) -> tuple[_Found, DataEdition]:
             while True:
-                edition = admitted.session.edition
-                found = work(admitted.session)
-                if admitted.session.edition == edition:
+                edition = session.edition
+                found = work(session)
+                if session.edition == edition:
                     return found, edition
 
-        try:
-            found, call.edition = await self._workers.run(admitted.account, on_one_edition)
-            return found
-        finally:
-            await self._closed(admitted.session)
+        account = self._guard.account_of(call.knock, call.account)
+        found, call.edition = await self._admitted(call, account, on_one_edition)
+        return found
 
-    async def _admitted(self, call: _Call, heard: _Heard | None = None) -> Admitted:
+    async def _admitted(
+        self,
+        call: _Call,
+        account: str,
+        work: Callable[[Session], _Found],
+        heard: _Heard | None = None,
+    ) -> _Found:
+        """Open a session in the turn of its account, do its work, and close it, in one thread."""
         asked = call.given.session if isinstance(call.given, ExplainRequest) else None
         given = {} if asked is None else _checked_names(asked.parameters)
-        return await self._workers.shortly(
-            lambda: self._guard.admit_by_token(call.knock, call.account, heard, given)
-        )
 
-    async def _closed(self, session: Session) -> None:
-        with suppress(RuntimeError):  # the threads have ended: the dataset closes its sessions
-            await self._workers.shortly(session.close)
+        def in_turn() -> _Found:
+            with self._guard.admit_by_token(call.knock, account, heard, given).session as session:
+                return work(session)
+
+        return await self._workers.run(account, in_turn)
 
     # -- statements -------------------------------------------------------------------------------
 
@@ -333,22 +361,20 @@ class HttpApp:
         assert login is not None, "only who is let in asks"
         name = None if given.id is None else (_canceller(login), given.id)
         heard = _Heard()
-        admitted = await self._admitted(call, heard)
-        query = RunningQuery(admitted.account, admitted.session)
+        query = RunningQuery(self._guard.account_of(call.knock, call.account))
         watch = asyncio.create_task(_watch(call.request.receive, query))
         try:
             if name is not None:
                 self._name(name, query)
             self._queries.add(query)
             work = partial(_answered, query, given, kind, heard)
-            body, facts, call.edition = await self._workers.run(admitted.account, work)
+            body, facts, call.edition = await self._admitted(call, query.account, work, heard)
         finally:
             query.ended.set()
             watch.cancel()
             self._queries.discard(query)
             if name is not None and self._named.get(name) is query:
                 del self._named[name]
-            await self._closed(admitted.session)
         return Response(body, headers={ANSWER_HEADER: facts.header()}, media_type=kind.value)
 
     def _name(self, name: tuple[str, str], query: RunningQuery) -> None:
@@ -370,12 +396,10 @@ class HttpApp:
                 code="query_not_running",
                 hint="It may have ended. Only one's own can be cancelled.",
             )
-        found.unwanted = True
         for _ in range(_TRIES):
             if found.ended.is_set():
                 break
-            if found.begun:
-                found.session.interrupt()
+            found.interrupt()
             with suppress(TimeoutError):
                 await asyncio.wait_for(found.ended.wait(), _PAUSE)
         return Response(status_code=204)
@@ -511,17 +535,16 @@ class HttpApp:
 
 
 def _answered(
-    query: RunningQuery, given: QueryRequest, kind: MediaType, heard: _Heard
+    query: RunningQuery, given: QueryRequest, kind: MediaType, heard: _Heard, session: Session
 ) -> tuple[bytes, AnswerFacts, DataEdition | None]:
     """Answer a statement and write its answer, in a thread."""
-    query.begin()
+    query.begin(session)
     if given.session is None and isinstance(read_statement(given.sql), Set | Reset):
         raise InterfaceError(
             "each request has a session of its own, so nothing would stay set",
             code="nothing_to_set",
             hint="Give privacy parameters in the options of the request.",
         )
-    session = query.session
     values, options = _arguments(session, given)
     if given.seconds is None:
         result = session.sql(
