@@ -31,8 +31,6 @@ from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Follower
 from dpsql.ir.relations import PublicTable, RowSet, ViewScan, bottom_up, scanned
 from dpsql.pipeline.public_keys import (
-    MOST_GROUPS,
-    MOST_GROUPS_CAPPED,
     OF_KNOWN,
     is_known_type,
     is_public,
@@ -159,10 +157,10 @@ class _Given:
                 )
         rows = self._computed(statement)
         if not 0 < len(rows) <= most:
+            kept = f"more than {most:,} groups" if rows else "no public rows"
             raise _refused(
-                f"the join keeps {'no public rows' if not rows else f'more than {most} groups'}",
-                f"From 1 to {MOST_GROUPS} groups can be answered, up to {MOST_GROUPS_CAPPED:,} "
-                "with a number of groups per unit (max_groups_contributed).",
+                f"the join keeps {kept}",
+                f"From 1 to {most:,} groups can be answered.",
             )
         columns = zip(*rows, strict=True)
         domains = [values_of(*each) for each in zip(columns, types, strict=True)]

@@ -72,14 +72,10 @@ from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS
 from dpsql.syntax.text import output_name
 
-MOST_GROUPS: Final = 100
-"""Groups that are made where no number of groups per unit is given.
-
-So many can be answered without a cap: what a unit's presence in all of them costs is then
-comparable to what naming groups by discovery costs, and is less for fewer.
-"""
-MOST_GROUPS_CAPPED: Final = 1_000
-"""Groups that are made where a number of groups per unit is given, on which the noise depends."""
+MOST_GROUPS: Final = 1_000
+"""Groups that are made: noise depends on how many a unit counts in, which is given or drawn."""
+_MOST_UNLIMITED: Final = 100
+"""Groups that are made where a unit counts in all of them, by the wish of whoever asks."""
 OF_KNOWN: Final = (None, KNOWN_DOMAIN.name, KNOWN_DOMAIN_TOP_K.name)
 """Mechanisms of known keys, and none, which is to be chosen."""
 _MOST_POINTS: Final = 20_000
@@ -88,7 +84,24 @@ _HOUR: Final = 3_600_000_000
 _DAY: Final = 24 * _HOUR
 _DAYS_AND_MORE: Final = frozenset(
     ("day", "week", "isoyear", "month", "quarter", "year", "dayofyear", "dayofweek", "isodow")
+    + ("dayname", "monthname")
 )
+# What a part of a moment tells of it, and what is left of a moment that is cut off after a part.
+_OF_MOMENTS: Final = ("year", "month", "day", "weekday", "hour", "minute", "second")
+_ALL_TOLD: Final = frozenset(_OF_MOMENTS)
+_TOLD: Final[Mapping[str, frozenset[str]]] = {
+    **{part: frozenset((part,)) for part in _OF_MOMENTS if part != "weekday"},
+    **dict.fromkeys(("quarter", "monthname"), frozenset(("month",))),
+    **dict.fromkeys(("week", "dayofyear"), frozenset(("month", "day"))),
+    **dict.fromkeys(("dayofweek", "isodow", "dayname"), frozenset(("weekday",))),
+}
+_TOLD_BY_CUTS: Final[Mapping[str, frozenset[str]]] = {
+    "year": frozenset(_OF_MOMENTS[:1]),
+    **dict.fromkeys(("quarter", "month"), frozenset(_OF_MOMENTS[:2])),
+    "week": frozenset(_OF_MOMENTS[:3]),
+    "day": frozenset(_OF_MOMENTS[:4]),
+    "hour": frozenset(_OF_MOMENTS[:5]),
+}
 _WRITTEN: Final[Mapping[str, Callable[[Sql], Sql]]] = {
     "DATE": lambda whole: sql("DATE '1970-01-01' + CAST({} AS INTEGER)", whole),
     "TIMESTAMP": lambda whole: sql("make_timestamp({})", whole),
@@ -139,8 +152,8 @@ def with_keys_made(
 
 def most_groups(block: Block) -> int:
     """Return how many groups are made for a block."""
-    capped = not block.parameters.automatic and block.parameters.groups_limit is not None
-    return MOST_GROUPS_CAPPED if capped else MOST_GROUPS
+    unlimited = not block.parameters.automatic and block.parameters.groups_limit is None
+    return _MOST_UNLIMITED if unlimited else MOST_GROUPS
 
 
 def is_known_type(type_: SqlType, dialect: Dialect) -> bool:
@@ -297,7 +310,7 @@ class _Maker:
         found: dict[tuple[object, ...], None] = {}
         for source in sources:
             statement = sql("SELECT DISTINCT {} FROM {}", join(", ", selected), source)
-            rows = self.public.found(tables, statement, columns, MOST_GROUPS_CAPPED)
+            rows = self.public.found(tables, statement, columns, MOST_GROUPS)
             if not rows:  # too many, or none: then nothing tells the values of a row of NULLs
                 return None
             found |= dict.fromkeys(rows)
@@ -373,11 +386,15 @@ class _Maker:
     def overlap(self, keys: Sequence[Key]) -> bool:
         """Tell whether keys have something in common, so that some pairs of values cannot be.
 
-        As a month and its quarter have, or two columns of a public table.
+        As a month and its quarter have, or two columns of a public table; not so an hour and a day
+        of the week.
         """
         several = [key for key in keys if len(key.domain or ()) > 1]
         pairs = [pair for pair in combinations(several, 2) if any(key.origin for key in pair)]
-        return any(self._marks(one) & self._marks(other) for one, other in pairs)
+        return any(
+            self._marks(one) & self._marks(other) and not self._are_apart(one, other)
+            for one, other in pairs
+        )
 
     def _marks(self, key: Key) -> set[object]:
         """Collect what a key depends on: columns at the bottom, and public tables as a whole."""
@@ -390,6 +407,41 @@ class _Maker:
         behind = columns_behind(self.rows, node.name) if isinstance(node, exp.Column) else ()
         return marks | {found.path for found in behind if is_public(self.policy, found.table)}
 
+    def _are_apart(self, one: Key, other: Key) -> bool:
+        """Tell whether keys are parts of one moment, with all pairs of their values there."""
+        (rows, first), (same, second) = map(self._where_computed, (one, other))
+        column = rows._only_column(first)
+        if column is None or column != same._only_column(second) or rows.rows != same.rows:
+            return False
+        if parts_told(first) & parts_told(second):
+            return False
+        left = rows._span(exp.column(column.name))
+        if left == EVERYTHING:
+            return True
+        points = _points(left, exp.Tuple(expressions=[first.copy(), second.copy()]), column)
+        if points is None:
+            return False
+        table, names = Table("points", (column,)), (name("one"), name("other"))
+        pair = (total_sql(each, table, TWIN) for each in (first, second))
+        written = (sql("{} AS {}", each, own) for each, own in zip(pair, names, strict=True))
+        whole = sql(
+            "SELECT CAST(count(*) = count(DISTINCT {}) * count(DISTINCT {}) AS INTEGER) "
+            "FROM (SELECT DISTINCT {} FROM ({}) AS points) AS pairs",
+            *(*names, join(", ", written), points),
+        )
+        return self.engine.compute_constants(whole) == [1]
+
+    def _where_computed(self, key: Key) -> tuple[_Maker, exp.Expr]:
+        """Return a key's expression over columns, and the rows that it is computed of."""
+        node = key.expression
+        found = definition_of(self.rows, node.name) if isinstance(node, exp.Column) else None
+        return (self, node) if found is None else (self._below(found.rows), found.expression)
+
+    def _below(self, rows: RowSet) -> _Maker:
+        """Return what makes keys of the rows of a subquery."""
+        table = Table("rows", rows.columns)
+        return replace(self, rows=rows, condition=None, table=table, bounds=())
+
     def _defined(
         self, node: exp.Column, type_: SqlType
     ) -> Iterator[tuple[str, tuple[object, ...] | None]]:
@@ -397,9 +449,7 @@ class _Maker:
         found = definition_of(self.rows, node.name)
         if found is None:
             return
-        table = Table("rows", found.rows.columns)
-        below = replace(self, rows=found.rows, condition=None, table=table, bounds=())
-        for origin, values in below._sources(found.expression, type_):
+        for origin, values in self._below(found.rows)._sources(found.expression, type_):
             null = values is not None and found.nulled and None not in values
             yield origin, (*values, None) if values is not None and null else values
 
@@ -408,7 +458,7 @@ class _Maker:
     ) -> tuple[object, ...] | None:
         """List the values of a key under its conditions, NULL last if it is among them."""
         left = _left(conditions, type_)
-        values = None if left == EVERYTHING else values_in(left, MOST_GROUPS_CAPPED)
+        values = None if left == EVERYTHING else values_in(left, MOST_GROUPS)
         if values is None:
             return None
         found = tuple(as_value(v, type_) if isinstance(v, int) else v for v in values)
@@ -417,12 +467,12 @@ class _Maker:
 
     def _finite(self, node: exp.Expr) -> tuple[object, ...] | None:
         valued = {c.name for c in node.find_all(exp.Column) if self._span(c) != EVERYTHING}
-        return finite_values(node, self.table, self.dialect, MOST_GROUPS_CAPPED, valued)
+        return finite_values(node, self.table, self.dialect, MOST_GROUPS, valued)
 
     def _bounded(self, node: exp.Expr) -> tuple[object, ...] | None:
         """List the whole numbers between what declared bounds make of an expression."""
         policy = replace(NOTHING_DECLARED, columns=dict(self.bounds))
-        return whole_values(node, self.table, policy, MOST_GROUPS_CAPPED)
+        return whole_values(node, self.table, policy, MOST_GROUPS)
 
     def _span(self, column: exp.Column) -> Left:
         """Return the values of a column that the conditions on it leave on every row."""
@@ -543,14 +593,29 @@ def _grain(node: exp.Expr) -> int | None:
 
 def _step(reading: exp.Expr | None) -> int | None:
     """Return the step of an expression that reads a timestamp: an hour, a day, or none."""
-    if isinstance(reading, exp.Cast):
-        return _DAY if reading.to.this == exp.DType.DATE else None
-    if isinstance(reading, exp.DateTrunc | exp.TimestampTrunc):
-        part = extracted_part(reading.args.get("unit"))
-    elif isinstance(reading, exp.Extract):
-        found = PARTS.get(extracted_part(reading.this))
-        part = "" if found is None else found.name
-    else:
-        function = None if reading is None else ROW_FUNCTIONS.get(type(reading))
-        part = "" if function is None else function.name
+    part, _ = _part_read(reading)
     return _HOUR if part == "hour" else _DAY if part in _DAYS_AND_MORE else None
+
+
+def parts_told(node: exp.Expr) -> frozenset[str]:
+    """Name the parts of a moment that an expression of it tells; all for any other expression."""
+    part, cut = _part_read(node)
+    read = node.args.get("expression" if isinstance(node, exp.Extract) else "this")
+    told = (_TOLD_BY_CUTS if cut else _TOLD).get(part)
+    return told if told is not None and isinstance(read, exp.Column) else _ALL_TOLD
+
+
+def _part_read(reading: exp.Expr | None) -> tuple[str, bool]:
+    """Name the part of a moment that is read, and tell whether the moment is cut off after it.
+
+    An empty name for other expressions.
+    """
+    if isinstance(reading, exp.Cast):
+        return ("day", True) if reading.to.this == exp.DType.DATE else ("", False)
+    if isinstance(reading, exp.DateTrunc | exp.TimestampTrunc):
+        return extracted_part(reading.args.get("unit")), True
+    if isinstance(reading, exp.Extract):
+        found = PARTS.get(extracted_part(reading.this))
+    else:
+        found = None if reading is None else ROW_FUNCTIONS.get(type(reading))
+    return "" if found is None else found.name, False

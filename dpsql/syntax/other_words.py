@@ -201,6 +201,18 @@ def _quantile(value: exp.Expr, fraction: exp.Expr, _: object = None) -> exp.Expr
     return exp.ApproxQuantile(this=value, quantile=fraction)
 
 
+def _weighted(value: exp.Expr, weight: exp.Expr) -> exp.Expr:
+    """Average values by weights; rows without a value have none."""
+    valued = exp.Not(this=exp.Is(this=exp.Paren(this=value.copy()), expression=exp.null()))
+    weights = exp.Case(ifs=[exp.If(this=valued, true=weight.copy())])
+    product = exp.Mul(this=exp.Paren(this=value), expression=exp.Paren(this=weight))
+    return _divided(exp.Sum(this=product), exp.Sum(this=weights))
+
+
+def _geometric_mean(value: exp.Expr) -> exp.Expr:
+    return exp.Exp(this=exp.Avg(this=exp.Ln(this=value)))
+
+
 def _date(value: exp.Expr) -> exp.Expr:
     return exp.cast(value, exp.DType.DATE)
 
@@ -257,8 +269,12 @@ OTHER_WORDS: Final[Mapping[str, _Build]] = {
     "APPROX_MEDIAN": _of("APPROX_MEDIAN", one=_called(exp.Median)),
     **{
         name: _of(name, two=_quantile, three=_quantile)
-        for name in ("APPROX_PERCENTILE", "PERCENTILE_APPROX")
+        for name in ("APPROX_PERCENTILE", "PERCENTILE_APPROX", "RESERVOIR_QUANTILE")
     },
+    **{name: _of(name, one=_called(exp.Sum)) for name in ("FSUM", "KAHAN_SUM", "SUMKAHAN")},
+    "FAVG": _of("FAVG", one=_called(exp.Avg)),
+    **{name: _of(name, two=_weighted) for name in ("WEIGHTED_AVG", "WAVG")},
+    **{name: _of(name, one=_geometric_mean) for name in ("GEOMEAN", "GEOMETRIC_MEAN")},
 }
 """Builders of calls by the name of the function, in upper case."""
 

@@ -499,7 +499,11 @@ answers: select count(*) from visits join (select k, k in (select k from visits)
 answers: select count(*) from visits where k in (select k from visits group by k)
 clause_not_allowed: select count(*) from visits where uid in (select uid from visits order by n limit 1)
 subquery_over_private_rows: select count(*) from visits where k in (select k, n from shops)
-groups_by_unit: select uid in (select uid from shops) as p, count(*) from visits group by 1
+answers: select uid in (select uid from shops) as p, count(*) from visits group by 1
+answers: select case when uid % 2 = 0 then 'A' else 'B' end as arm, count(*) from visits group by 1
+answers: select arm, count(*) from (select uid % 3 as arm from visits) group by arm
+groups_by_unit: select uid % 100000 as arm, count(*) from visits group by 1
+groups_by_unit: select case when uid < 9 then uid else 0 end as arm, count(*) from visits group by 1
 answers: select count(*) from visits where uid in (select uid from visits where k = 1) or k = 2
 unknown_table: select count(*) from visits where k in (select s.k from shops s, secret)
 expression_not_allowed: select count(*) from visits where k in (select k from shops where random() < 0.5)

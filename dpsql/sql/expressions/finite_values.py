@@ -26,6 +26,7 @@ from dpsql.syntax.row_functions import DAYS, MONTHS, ROW_FUNCTIONS
 NOTHING_DECLARED: Final = TablePolicy(TableName("nothing"), None)
 _EXACT: Final = 2**53
 """Up to here, ends of ranges are exact."""
+_FEW: Final = 1_000
 _NAMES: Final[Mapping[type[exp.Expr], Sequence[str]]] = {exp.Dayname: DAYS, exp.Monthname: MONTHS}
 
 
@@ -45,6 +46,16 @@ def finite_values(
     if type(node) in _NAMES:
         return (*_NAMES[type(node)], None)
     return whole_values(node, table, NOTHING_DECLARED, most)
+
+
+def has_few_values(node: exp.Expr, table: Table) -> bool:
+    """Tell whether an expression has few values by its form, whatever is in its columns."""
+    node = node.unnest()
+    if is_truth(node, table) or type(node) in _NAMES:
+        return True
+    if isinstance(node, exp.Case | exp.If):
+        return _constants(_outcomes(node)) is not None
+    return whole_values(node, table, NOTHING_DECLARED, _FEW) is not None
 
 
 def whole_values(

@@ -19,6 +19,7 @@ from dpsql.core.sql_types import UNKNOWN, SqlType
 from dpsql.core.table_name import TableName
 from dpsql.ir.relations import EachRow, RowSet, Scan, bottom_up, scanned
 from dpsql.policy.model import ColumnPolicy, PrivacyUnit, TablePolicy
+from dpsql.sql.expressions.finite_values import has_few_values
 
 Origin = tuple[str, str]
 """A column of a base table: the table's key, and the column's folded name."""
@@ -27,7 +28,7 @@ Origin = tuple[str, str]
 class Identity(IntEnum):
     """The relation of a column to the privacy unit of its row."""
 
-    NONE = 0  # it is not computed from the unit
+    NONE = 0  # it is not computed from the unit, or has few values
     DERIVED = 1  # it is computed from the unit
     NULLABLE = 2  # it is the unit, or NULL
     UNIT = 3  # it is the unit, in every row
@@ -197,10 +198,14 @@ class Relation:
         return found is not None and found.identity is Identity.UNIT
 
     def identity_of(self, node: exp.Expr) -> Identity:
-        """Find the relation of an expression over the columns to the unit."""
+        """Find the relation of an expression over the columns to the unit.
+
+        What has few values, such as the arm of an experiment, says little of whose row it is.
+        """
         fields = (self.field_of(column.name) for column in node.find_all(exp.Column))
         told = any(f is not None and f.identity is not Identity.NONE for f in fields)
-        return Identity.DERIVED if told else Identity.NONE
+        few = told and has_few_values(node, self.table)
+        return Identity.DERIVED if told and not few else Identity.NONE
 
     def named(self, qualifier: str, names: Sequence[str] = ()) -> Relation:
         """Put the relation under an alias, its first columns renamed where names are given."""
