@@ -83,8 +83,10 @@ _MOST_POINTS: Final = 20_000
 _HOUR: Final = 3_600_000_000
 _DAY: Final = 24 * _HOUR
 _DAYS_AND_MORE: Final = frozenset(
-    ("day", "week", "isoyear", "month", "quarter", "year", "dayofyear", "dayofweek", "isodow")
-    + ("dayname", "monthname")
+    (
+        *("day", "week", "isoyear", "month", "quarter", "year", "dayofyear", "dayofweek", "isodow"),
+        *("dayname", "monthname"),
+    )
 )
 # What a part of a moment tells of it, and what is left of a moment that is cut off after a part.
 _OF_MOMENTS: Final = ("year", "month", "day", "weekday", "hour", "minute", "second")
