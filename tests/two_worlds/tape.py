@@ -219,7 +219,7 @@ def taken_over() -> Iterator[None]:
     real = time.time_ns
     patch(time, "time_ns", lambda: real() if _current is None else _nanoseconds(_current.now))
     patch(duckdb_engine, "last_written", _said_to_be_written)  # a file's own clock is the kernel's
-    patch(twin, "_PATIENCE", 1_000)  # a busy machine is no difference between worlds
+    patch(twin, "_SECONDS", 60.0)  # a busy machine is no difference between worlds
     handler, logger = _Handler(), logging.getLogger("dpsql")
     level = logger.level
     logger.addHandler(handler)
