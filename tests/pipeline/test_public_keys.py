@@ -210,7 +210,9 @@ def test_half_a_year_by_day_is_answered_whole(tmp_path: Path) -> None:
             "CREATE TABLE log AS SELECT i % 1000 AS id, DATE '2024-01-01' + "
             "CAST(i * 7919 % 181 AS INTEGER) AS d FROM range(12000) AS r(i)"
         )
-        true = dict(owner.execute("SELECT d, count(*) FROM log GROUP BY d").fetchall())
+        true: dict[Any, Any] = dict(
+            owner.execute("SELECT d, count(*) FROM log GROUP BY d").fetchall()
+        )
     policy = dpsql.parse_policy(
         """
 version: 1

@@ -37,7 +37,7 @@ from dpsql.sql.expressions.call import AggregateCall, read_call
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.lattices import lattice_for, room_for, steps_of
 from dpsql.sql.expressions.legality import check_row_expression, refusal
-from dpsql.sql.expressions.moments import with_moments
+from dpsql.sql.expressions.moments import is_span, with_moments
 from dpsql.sql.expressions.ranges import (
     Range,
     interval_of,
@@ -143,7 +143,8 @@ class Aggregates:
         """Read an aggregate, and return its expression in the tail."""
         text = output_name(node)
         moment = as_numbers(node, self.table, self.text)
-        call = replace(read_call(node, self.text), of_moments=moment is not None)
+        of_moments = moment is not None and moment.since_1970
+        call = replace(read_call(node, self.text), of_moments=of_moments)
         aggregate = self._aggregate(call, text)
         aggregate = replace(aggregate, max_error=self._max_error(call, aggregate))
         released = f"{INTERNAL_PREFIX}a{self._index_of(aggregate, call)}"
@@ -553,6 +554,8 @@ class Aggregates:
         else:
             reason = "what is summed is not a number"
             hint = "Cast it to a number: CAST(x AS DOUBLE)."
+            if is_span(call.function.this, self.table):
+                hint = "Ask for its seconds: epoch(b - a)."
         return self._refusal(reason, "not_numeric", column or call.function, hint=hint)
 
     def _unbounded(self, call: AggregateCall) -> QueryRefused:

@@ -1,7 +1,8 @@
-"""Aggregates of dates and timestamps: of numbers below, and dates and timestamps again above.
+"""Aggregates of dates, timestamps and the time between: of numbers below, and moments again above.
 
-    MAX(day)   is   DATE '1970-01-01' + MAX(date_diff('day', DATE '1970-01-01', day))
-    MAX(ts)    is   make_timestamp(MAX(epoch(ts)) * 1000000)
+    MAX(day)     is   DATE '1970-01-01' + MAX(date_diff('day', DATE '1970-01-01', day))
+    MAX(ts)      is   make_timestamp(MAX(epoch(ts)) * 1000000)
+    AVG(b - a)   is   to_microseconds(AVG(epoch(b - a)) * 1000000)
 
 The number is what is bounded, released and paid for, so that either spelling is the same question;
 the moment is made of it in the tail.
@@ -25,6 +26,7 @@ from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.moments import (
     DAY_SECONDS,
     days_since_1970,
+    is_span,
     moment_type,
     moment_written,
 )
@@ -37,19 +39,30 @@ AVERAGES: Final = tuple(
 )
 """The aggregates that lie between values, and are computed from a sum."""
 _OF_MOMENTS: tuple[type[exp.AggFunc], ...] = (*AVERAGES, *AggregateKind.QUANTILE.value.nodes)
+_INTERVAL: Final = SqlType.of("INTERVAL")
 _SECOND: Final = 1_000_000  # in microseconds
 _FIRST, _LAST = datetime.date.min, datetime.date.max  # all that a moment in Python can be
 
 
 @dataclass(frozen=True, slots=True)
 class MomentAnswer:
-    """What an aggregate of numbers stands for: days or seconds since 1970, and their type."""
+    """What an aggregate of numbers stands for: days or seconds since 1970, and their type.
+
+    Of the type INTERVAL they are seconds between two moments.
+    """
 
     days: bool
     type: SqlType
 
+    @property
+    def since_1970(self) -> bool:
+        """True for moments, which are far from 0."""
+        return self.type != _INTERVAL
+
     def of(self, released: str) -> exp.Expr:
         """Write the moment that a released column stands for."""
+        if not self.since_1970:
+            return _span(generated_column(released))
         unit = 1 if self.days else DAY_SECONDS
         ends = [(day - datetime.date(1970, 1, 1)).days * unit for day in (_FIRST, _LAST)]
         least = exp.Greatest(this=generated_column(released), expressions=[_number(ends[0])])
@@ -79,7 +92,12 @@ def as_numbers(node: exp.Expr, table: Table, text: str) -> MomentAnswer | None:
         return None
     terms = [function] if order is None else order.expressions
     argument = terms[0].this
-    found = moment_type(argument, table) if isinstance(argument, exp.Expr) else None
+    if not isinstance(argument, exp.Expr):
+        return None
+    if is_span(argument, table):
+        put(argument, exp.TimeToUnix(this=argument.copy()))
+        return MomentAnswer(days=False, type=_INTERVAL)
+    found = moment_type(argument, table)
     if found is None:
         return None
     days = found == DATE
@@ -90,6 +108,15 @@ def as_numbers(node: exp.Expr, table: Table, text: str) -> MomentAnswer | None:
     )
     between = isinstance(function, AVERAGES) or is_continuous(function)
     return MomentAnswer(days, TIMESTAMP if days and between else found)
+
+
+def _span(seconds: exp.Expr) -> exp.Expr:
+    """Write an interval of so many seconds, as far apart as two moments can be at most."""
+    farthest = _number((_LAST - _FIRST).days * DAY_SECONDS)
+    above = exp.Greatest(this=seconds, expressions=[exp.Neg(this=farthest.copy())])
+    within = exp.Least(this=above, expressions=[farthest])
+    micros = exp.Mul(this=within, expression=_number(_SECOND))
+    return exp.Anonymous(this="to_microseconds", expressions=[_cast(micros, "BIGINT")])
 
 
 def _number_bounds(kwarg: exp.Kwarg, days: bool, text: str) -> None:

@@ -62,6 +62,15 @@ def moment_type(node: exp.Expr, table: Table) -> SqlType | None:
     return DATE if isinstance(node, nodes_giving(DATE)) else None
 
 
+def is_span(node: exp.Expr, table: Table) -> bool:
+    """Tell whether an expression is the time between two moments; that of two dates is a number."""
+    node = node.unnest()
+    if not isinstance(node, exp.Sub):
+        return False
+    ends = {moment_type(end, table) for end in (node.this, node.expression)}
+    return None not in ends and ends != {DATE}
+
+
 def _agreed(values: list[exp.Expr], table: Table) -> SqlType | None:
     found = {moment_type(value, table) for value in values}
     return found.pop() if len(found) == 1 else None

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import Table, fold
-from dpsql.core.sql_types import BIGINT, BOOLEAN, DOUBLE
+from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE
 from dpsql.policy.model import ColumnPolicy, TablePolicy
 from dpsql.sql.expressions.moments import DAY_SECONDS, moment_range, moment_type
 from dpsql.syntax.arguments import Rules, branches, extracted_part, grouped_rules
@@ -410,7 +410,7 @@ def is_number(node: exp.Expr, table: Table) -> bool:
         return node.to.this in _NUMBER_TYPES
     if isinstance(node, exp.Sub):  # the days between two dates are a number
         operands = (node.this, node.expression)
-        dates = all(isinstance(operand.unnest(), exp.Column) for operand in operands)
+        dates = all(moment_type(operand, table) == DATE for operand in operands)
         return dates or all(is_number(operand, table) for operand in operands)
     if isinstance(node, exp.Add | exp.Mul | exp.Div | exp.IntDiv | exp.Mod):
         return is_number(node.this, table) and is_number(node.expression, table)
