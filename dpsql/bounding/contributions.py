@@ -6,6 +6,7 @@ zero, as the engine's do. Where 64 bits do not hold a number it is computed in P
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,19 +32,29 @@ class Contributions:
         """Compute a measure's contributions, each within ``measure.contribution``."""
         measure, most = source.measure, self._spec.max_rows
         low, high = measure.contribution(most)
+        number = self.counted(source.counted)
         if source.summed is None:
-            return np.minimum(self._counted(source), high)
-        number = self._counted(source)
-        size = step_size(self._spec, source.summed, source.midpoint)
+            return np.minimum(number, high)
         found = np.empty(len(number), dtype=np.int64)
-        few = number <= _EXACT // max(1, 2 * size)  # of which sums and distances fit 64 bits
-        for rows in (np.flatnonzero(few), np.flatnonzero(~few)):
-            if len(rows):
-                wide = not few[rows[0]]
-                total = self._total(source, rows, wide=wide)
-                ours = number[rows].astype(object) if wide else number[rows]
-                found[rows] = self._bounded(source, total, ours, low, high)
+        for rows, total in self._totals(source, number):
+            ours = number[rows].astype(total.dtype, copy=False)
+            found[rows] = self._bounded(source, total, ours, low, high)
         return found
+
+    def whole(self, source: MeasureColumns, most: int) -> Int64s:
+        """Compute what units have in groups without any bounds, from 0 to ``most``."""
+        number = self.counted(source.counted)
+        if source.summed is None:
+            return np.minimum(number, most)
+        found = np.empty(len(number), dtype=np.int64)
+        for rows, total in self._totals(source, number):
+            found[rows] = _clamped(total, 0, most)
+        return found
+
+    def counted(self, column: int | None) -> Int64s:
+        """Count the rows of pairs, or those with a value in a column."""
+        found = self._numbers.get(PairTally(column))
+        return self._numbers[PairTally()] if found is None else found
 
     def _bounded(
         self, source: MeasureColumns, total: _Any, number: _Any, low: int, high: int
@@ -70,12 +81,21 @@ class Contributions:
         beyond = average * most + _quotient(rest * most, divisor)
         return _clamped(np.where(number <= most, within, beyond), low, high)
 
-    def _counted(self, source: MeasureColumns) -> Int64s:
-        """Count the rows of pairs, or those with a value."""
-        counted = self._numbers.get(PairTally(source.counted))
-        return self._numbers[PairTally()] if counted is None else counted
+    def _totals(
+        self, source: MeasureColumns, number: Int64s
+    ) -> Iterator[tuple[slice | NDArray[np.intp], _Any]]:
+        """Yield pairs by their places with the totals of their rows, of 64 bits where they do."""
+        assert source.summed is not None
+        size = step_size(self._spec, source.summed, source.midpoint)
+        few = number <= _EXACT // max(1, 2 * size)  # of which sums and distances fit 64 bits
+        if few.all():
+            yield slice(None), self._total(source, slice(None), wide=False)
+            return
+        for rows, wide in ((np.flatnonzero(few), False), (np.flatnonzero(~few), True)):
+            if len(rows):
+                yield rows, self._total(source, rows, wide=wide)
 
-    def _total(self, source: MeasureColumns, rows: NDArray[np.intp], *, wide: bool) -> _Any:
+    def _total(self, source: MeasureColumns, rows: slice | NDArray[np.intp], *, wide: bool) -> _Any:
         fields = sum_tallies(self._spec, source.summed, source.midpoint)
         parts: list[_Any] = [self._numbers[field][rows] for field in fields]
         if wide:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions, Sums
+from dpsql.bounding.left_out import LeftOutSums
 from dpsql.bounding.pairs import Pairs, PairTally, kept_pairs, merged, pairs_of_rows, tallies_of
 from dpsql.bounding.partitions import Partitions
 from dpsql.bounding.specification import GroupTotals, Specification
@@ -52,11 +53,16 @@ def _totals(rows: Partitions, stream: IntegerStream, spec: Specification) -> Gro
     fields = tallies_of(spec)
     units = np.zeros(spec.groups, dtype=np.int64)
     sums = [Sums.of(spec.groups) for _ in spec.sources]
+    left_out = [LeftOutSums(each) for each in spec.estimates]
     for partitions in rows.together():
         stream.proceed()
         pairs = _pairs(rows, partitions, stream, spec, fields)
         if pairs is None:
             continue
+        if left_out:
+            whole = Contributions(spec, fields, pairs)
+            for estimate in left_out:
+                estimate.add(pairs, whole)
         kept = kept_pairs(spec, pairs)
         np.add.at(units, kept.groups, 1)
         contributions = Contributions(spec, fields, kept)
@@ -71,6 +77,7 @@ def _totals(rows: Partitions, stream: IntegerStream, spec: Specification) -> Gro
             total.divided(there, _coarsening(spec, place), _LARGEST)
             for place, total in enumerate(sums)
         ),
+        tuple(each.sums for each in left_out),
     )
 
 

@@ -63,6 +63,11 @@ class Pairs:
         """The number of each pair's unit, from 0 and ascending."""
         return _starts_to_numbers(_changes(self.units))
 
+    @property
+    def starts(self) -> NDArray[np.intp]:
+        """The place of each unit's first pair."""
+        return np.flatnonzero(_changes(self.units))
+
     def at(self, places: NDArray[np.intp]) -> Pairs:
         """Take the pairs at some places."""
         numbers = tuple(each[places] for each in self.numbers)
@@ -72,7 +77,9 @@ class Pairs:
 def tallies_of(spec: Specification) -> tuple[PairTally, ...]:
     """List what is to be added up, rows first."""
     found: dict[PairTally, None] = {PairTally(): None}
-    for source in spec.sources:
+    outside = [each.outside for each in spec.estimates if each.outside is not None]
+    found |= dict.fromkeys(map(PairTally, outside))
+    for source in (*spec.sources, *(each.source for each in spec.estimates)):
         if source.counted is not None and spec.columns[source.counted].missing is not None:
             found[PairTally(source.counted)] = None
         for field in sum_tallies(spec, source.summed, source.midpoint):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.ir.measures import Measure
+from dpsql.ir.plan import LeftOutPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,20 @@ class MeasureColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class EstimateColumns:
+    """The columns that an estimate of what bounding leaves out is computed from.
+
+    Those of its measure are ``source``. ``outside`` tells the values that lie outside their bounds,
+    where the estimate is of those. Of its groups a unit keeps ``groups``, None for all of them.
+    """
+
+    plan: LeftOutPlan
+    source: MeasureColumns
+    outside: int | None = None
+    groups: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Specification:
     """The bounds of units, over a stream of unit, number of the group, and ``columns``.
 
@@ -50,7 +65,7 @@ class Specification:
     ``hashes``: of keys that are found in rows, so that it does not depend on what other keys there
     are; None where numbers are public. Groups that fewer than ``minimum`` units keep are left out.
     ``always``: the only group is
-    there without any rows.
+    there without any rows. ``estimates`` are taken at the same rows.
     """
 
     columns: tuple[StepColumn, ...]
@@ -61,6 +76,7 @@ class Specification:
     minimum: int
     salt: int
     always: bool = False
+    estimates: tuple[EstimateColumns, ...] = ()
     hashes: NDArray[np.int64] | None = field(default=None, compare=False, repr=False)
 
     def hashed(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -79,7 +95,9 @@ class GroupTotals:
     """The exact integers of the groups that are there.
 
     ``groups`` are their numbers, ascending, and ``measures`` one array each in that order.
+    ``left_out`` are the sums of estimates: what is kept, then what is climbed in each span.
     """
 
     groups: NDArray[np.int64]
     measures: tuple[NDArray[np.int64], ...]
+    left_out: tuple[tuple[int, ...], ...] = ()

@@ -455,7 +455,7 @@ class PreparedBlock:
     ``write`` writes how private rows are read, under a salt that is shown; each read has a salt of
     its own. ``keys`` are the released key columns and their types. ``estimates`` are
     those of the plan, and ``open_bounds`` its draws of bounds, those of values last.
-    ``bounded_by`` says what bounds it where no estimates are read beside.
+    ``bounded_by`` says what bounds it, and estimates that are read beside.
     """
 
     plan: BlockPlan

@@ -132,14 +132,15 @@ class GroupsKind(ReleaseKind):
     def read(self, reading: BlockReading) -> Iterator[ExactGroups]:
         """Read groups by one statement, or by several where they are stored first."""
         rows = reading.rows
+        if reading.block.bounded_by.maker is Maker.NUMPY:
+            with rows.scratch() as scratch:
+                exact, told = streamed_rows(reading, scratch)
+                keys_of = None if self.plan.declared else keys_in(scratch, reading)
+                yield ExactGroups(exact, keys_of, told)
+            return
         if reading.estimates:
             with rows.scratch() as scratch:
                 yield self._shared(reading, scratch)
-            return
-        if reading.block.bounded_by.maker is Maker.NUMPY:
-            with rows.scratch() as scratch:
-                exact = streamed_rows(reading, scratch)
-                yield ExactGroups(exact, None if self.plan.declared else keys_in(scratch, reading))
             return
         statement = self.statement(reading.salt, reading.dialect)
         if self.read_at_once:

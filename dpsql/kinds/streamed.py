@@ -16,6 +16,7 @@ from dpsql.engines.base.engine import ExactRows, IntegerStream, Scratch
 from dpsql.ir.plan import BoundedBy, Maker
 from dpsql.ir.query import Block
 from dpsql.kinds.base import GROUPS, BlockReading
+from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.policy.limits import BoundingLimit
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.streamed import HASH_COLUMN, Streamed
@@ -36,13 +37,17 @@ def bounded_by(rows: PrivateRows, bounding: BoundingLimit) -> BoundedBy:
     return BoundedBy(Maker.NUMPY, "limits.bounding of the policy allows it")
 
 
-def streamed_rows(reading: BlockReading, scratch: Scratch) -> ExactRows:
-    """Read the exact rows of a block; keys that are found stay stored, as GROUPS.
+def streamed_rows(
+    reading: BlockReading, scratch: Scratch
+) -> tuple[ExactRows, dict[str, ExactLeftOut]]:
+    """Read the exact rows of a block, and of its estimates by fingerprint.
 
-    Then row ids are those of that table, and not all of them are there.
+    Keys that are found stay stored, as GROUPS. Then row ids are those of that table, and not all of
+    them are there.
     """
     plan = reading.plan
-    streamed = Streamed(PrivateRows(plan, reading.salt, reading.dialect))
+    rows = PrivateRows(plan, reading.salt, reading.dialect)
+    streamed = Streamed(rows, [estimate.plan for estimate in reading.estimates])
     if plan.declared:
         bounding, groups = streamed.specification(plan.block.domain_size), None
     else:
@@ -59,7 +64,11 @@ def streamed_rows(reading: BlockReading, scratch: Scratch) -> ExactRows:
     measures = dict(zip(columns, totals.measures, strict=True))
     if plan.declared:
         measures |= _positions(plan.block, totals.groups)
-    return ExactRows(totals.groups + 1, measures, {})
+    told = {
+        estimate.fingerprint: ExactLeftOut(kept, tuple(climbed))
+        for estimate, (kept, *climbed) in zip(reading.estimates, totals.left_out, strict=True)
+    }
+    return ExactRows(totals.groups + 1, measures, {}), told
 
 
 def _by_row_id(ids: NDArray[np.int64], hashes: NDArray[np.int64]) -> NDArray[np.int64]:

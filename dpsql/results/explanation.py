@@ -275,7 +275,7 @@ def explain_block(
 
 
 def _maker(bounded_by: BoundedBy) -> str:
-    """Name what bounds contributions, with the reason; beside estimates it is always SQL."""
+    """Name what bounds contributions, with the reason."""
     return f"{bounded_by.maker.value}: {bounded_by.why}" if bounded_by.why else ""
 
 

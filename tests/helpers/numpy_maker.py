@@ -98,10 +98,23 @@ def numpy_rows(
 ) -> ExactRows:
     """The exact rows of a plan, bounded in NumPy."""
     place = Place(connection, seed, size, share)
-    reading = SimpleNamespace(plan=plan, salt=salt, dialect=DUCKDB)
-    found = streamed_rows(cast(BlockReading, reading), cast(Scratch, place))
-    assert found is not None
+    reading = SimpleNamespace(plan=plan, salt=salt, dialect=DUCKDB, estimates=())
+    found, _ = streamed_rows(cast(BlockReading, reading), cast(Scratch, place))
     return found
+
+
+def numpy_estimates(
+    connection: duckdb.DuckDBPyConnection, plan: BlockPlan, salt: int, **how: int
+) -> list[list[int]]:
+    """What is kept and what is climbed in each span, of each of a plan's estimates."""
+    place = Place(connection, how.get("seed", 0), how.get("size", 3), how.get("share", PLENTY))
+    estimates = [
+        SimpleNamespace(plan=each, fingerprint=str(number))
+        for number, each in enumerate(plan.estimates)
+    ]
+    reading = SimpleNamespace(plan=plan, salt=salt, dialect=DUCKDB, estimates=estimates)
+    _, told = streamed_rows(cast(BlockReading, reading), cast(Scratch, place))
+    return [[each.kept, *each.climbed] for each in told.values()]
 
 
 def numpy_groups(

@@ -110,6 +110,19 @@ def shared_sql(rows: PrivateRows, estimates: Sequence[LeftOutPlan]) -> SharedSQL
     )
 
 
+def outside(rows: PrivateRows, measure: Measure, name: Sql) -> Sql:
+    """Write 1 for a value that lies outside its bounds, NULL within."""
+    assert measure.lattice is not None
+    assert measure.argument is not None
+    dialect = rows.dialect
+    double = dialect.try_cast(name, DOUBLE, dialect.type_of(measure.argument, rows.table))
+    low, high = (dialect.double(n) for n in (measure.lattice.lower, measure.lattice.upper))
+    found = sql("{double} < {low} OR {double} > {high}", double=double, low=low, high=high)
+    if numbers_of(measure.argument, rows.table) is Numbers.ANY:
+        found = sql("({}) AND NOT {}", found, dialect.is_nan(double))
+    return sql("CASE WHEN {} THEN 1 END", found)
+
+
 @dataclass(frozen=True, slots=True)
 class _Estimated:
     """An estimate with its measure, and the column ``name`` of a row's contribution to a group.
@@ -167,7 +180,7 @@ class _Shared:
                 self._column(one, "values"),
                 self._column(one, "found"),
                 one.plan.subject.measure,
-                partial(self._outside, one.measure),
+                partial(outside, self.rows, one.measure),
             )
             for one in self.estimated
             if one.plan.clamped
@@ -180,18 +193,6 @@ class _Shared:
             for one in self.estimated
             if one.measure.kind is MeasureKind.SUM and not one.plan.clamped
         }
-
-    def _outside(self, measure: Measure, name: Sql) -> Sql:
-        """Write 1 for a value that lies outside its bounds, NULL within."""
-        assert measure.lattice is not None
-        assert measure.argument is not None
-        source = self.dialect.type_of(measure.argument, self.rows.table)
-        double = self.dialect.try_cast(name, DOUBLE, source)
-        low, high = (self.dialect.double(n) for n in (measure.lattice.lower, measure.lattice.upper))
-        outside = sql("{double} < {low} OR {double} > {high}", double=double, low=low, high=high)
-        if numbers_of(measure.argument, self.rows.table) is Numbers.ANY:
-            outside = sql("({}) AND NOT {}", outside, self.dialect.is_nan(double))
-        return sql("CASE WHEN {} THEN 1 END", outside)
 
     @staticmethod
     def _seen(one: _Estimated) -> int:

@@ -293,9 +293,12 @@ class Rewriter:
 
         return SteppedSQL(table, rows, tuple(self.contributions(of(s)) for s in range(steps)))
 
-    def rows_in_steps(self) -> Sql:
-        """Select rows with the columns that :meth:`gathered` names."""
-        return self._steps()
+    def rows_in_steps(self, counts: Sequence[CountedValues] = ()) -> Sql:
+        """Select rows with the columns that :meth:`gathered` names, and the values of ``counts``.
+
+        Of these, the column ``found`` is not NULL for those that are ``some``.
+        """
+        return self._steps(counts=counts)
 
     def gathered(self) -> Iterator[GatheredOf]:
         """Yield the columns of rows that each measure is gathered from, where none is distinct."""

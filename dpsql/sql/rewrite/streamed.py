@@ -8,20 +8,29 @@ other units have.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.bounding.specification import MeasureColumns, Specification, StepColumn
+from dpsql.bounding.specification import (
+    EstimateColumns,
+    MeasureColumns,
+    Specification,
+    StepColumn,
+)
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import Sql, digits, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import BIGINT, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import COUNTED_DISTINCT, Lattice, Measure, MeasureKind
-from dpsql.sql.rewrite.rewrite import GatheredOf, Rewriter
+from dpsql.ir.plan import LeftOutPlan
+from dpsql.sql.rewrite.left_out import outside
+from dpsql.sql.rewrite.rewrite import CountedValues, GatheredOf, Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows
 
 HASH_COLUMN: Final = f"{INTERNAL_PREFIX}hash"
@@ -37,14 +46,20 @@ _MOST_DECLARED: Final = 1 << 16  # groups
 
 
 class Streamed:
-    """The statements and the specification of a block whose rows are streamed."""
+    """The statements and the specification of a block whose rows are streamed.
 
-    def __init__(self, rows: PrivateRows) -> None:
+    ``estimates`` are taken at the same rows.
+    """
+
+    def __init__(self, rows: PrivateRows, estimates: Sequence[LeftOutPlan] = ()) -> None:
         self.rows = rows
         self.dialect = rows.dialect
         self._rewriter = Rewriter(rows)
         self._columns: dict[Sql, _Column] = {}
-        self._sources = tuple(map(self._source, self._rewriter.gathered()))
+        self._gathered = tuple(self._rewriter.gathered())
+        self._sources = tuple(map(self._source, self._gathered))
+        self._outside: list[CountedValues] = []
+        self._estimates = tuple(map(self._estimated, estimates))
 
     def objection(self) -> str | None:
         """Say why these rows have to be bounded in SQL; None if they need not be."""
@@ -95,6 +110,7 @@ class Streamed:
             minimum=1 if self.rows.known else plan.block.parameters.min_units_per_group,
             salt=self.rows.salt,
             always=not self.rows.keys,
+            estimates=self._estimates,
             hashes=hashes,
         )
 
@@ -109,7 +125,7 @@ class Streamed:
         number = sql("{} AS {}", self.dialect.try_cast(number, _INTEGER, BIGINT), _NUMBER)
         columns = [each.written(self.dialect, name) for name, each in self._columns.items()]
         written = join(", ", [unit, number, *columns])
-        rows = sql("{} AS here", self._derived(self._rewriter.rows_in_steps()))
+        rows = sql("{} AS here", self._derived(self._rewriter.rows_in_steps(self._outside)))
         if groups is None:
             return sql("SELECT {} FROM {}", written, rows)
         same = join(
@@ -144,6 +160,28 @@ class Streamed:
         if gathered.counted is not None and _counts(gathered.measure):
             counted = self._streamed(gathered.counted, None)
         return MeasureColumns(gathered.measure, summed, midpoint, counted)
+
+    def _estimated(self, estimate: LeftOutPlan) -> EstimateColumns:
+        """Return the columns of an estimate: its measure's, or all values and those out of bounds.
+
+        The caps on groups are those of ``left_out_sql``.
+        """
+        subject, bounding = estimate.subject, self.rows.plan.bounding
+        measure = subject.bounded_measure(self.rows.plan)
+        groups = bounding.kept if bounding is not None and self.rows.keys else None
+        if subject.rows:
+            return EstimateColumns(estimate, MeasureColumns(measure), groups=groups)
+        if not subject.clamped:
+            return EstimateColumns(estimate, self._sources[subject.measure], groups=groups)
+        gathered = self._gathered[subject.measure]
+        assert gathered.counted is not None
+        found = self.rows.internal(f"outside{len(self._outside)}")
+        counted = CountedValues(
+            gathered.counted, found, subject.measure, partial(outside, self.rows, measure)
+        )
+        self._outside.append(counted)
+        values = MeasureColumns(measure, counted=self._streamed(gathered.counted, None))
+        return EstimateColumns(estimate, values, self._streamed(found, None), groups)
 
     def _streamed(self, name: Sql, lattice: Lattice | None) -> int:
         """Have a column streamed, for its sum with a ``lattice``, else for its rows with a value.
