@@ -7,7 +7,6 @@ zero, as the engine's do. Where 64 bits do not hold a number it is computed in P
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -103,27 +102,36 @@ class Contributions:
         return parts[0] if len(parts) == 1 else parts[0] * (1 << 32) + parts[1]
 
 
-@dataclass(slots=True)
 class Sums:
-    """Sums over pairs by group, of 128 bits: numbers of 64 are added as their high and low bits."""
+    """Sums over pairs by group, of 64 bits as long as all sizes together fit them, then of 128.
 
-    high: Int64s
-    low: Int64s
+    Then numbers are added as their high and low bits.
+    """
 
-    @classmethod
-    def of(cls, groups: int) -> Sums:
-        """Return zeros."""
-        return cls(np.zeros(groups, np.int64), np.zeros(groups, np.int64))
+    def __init__(self, groups: int) -> None:
+        self._low = np.zeros(groups, np.int64)
+        self._high: Int64s | None = None
+        self._size = 0  # that no sum exceeds
 
     def add(self, groups: Int64s, values: Int64s) -> None:
         """Add values to groups."""
-        np.add.at(self.high, groups, values >> 32)
-        np.add.at(self.low, groups, values & 0xFFFFFFFF)
+        if not len(values):
+            return
+        self._size += len(values) * max(int(values.max()), -int(values.min()))
+        if self._high is None and self._size >= _EXACT:
+            self._high, self._low = self._low >> 32, self._low & 0xFFFFFFFF
+        if self._high is None:
+            np.add.at(self._low, groups, values)
+            return
+        np.add.at(self._high, groups, values >> 32)
+        np.add.at(self._low, groups, values & 0xFFFFFFFF)
 
     def divided(self, groups: Int64s, divisor: int, most: int) -> Int64s:
         """Divide the sums of some groups, rounding towards zero, up to ``most`` in size."""
-        high, low = self.high[groups], self.low[groups]
-        high, low = high + (low >> 32), low & 0xFFFFFFFF
+        low = self._low[groups]
+        if self._high is None:
+            return np.asarray(_clamped(_quotient(low, divisor), -most, most))
+        high, low = self._high[groups] + (low >> 32), low & 0xFFFFFFFF
         fits = (high > -(1 << 29)) & (high < 1 << 29)
         found = np.empty(len(groups), dtype=np.int64)
         small = (high[fits] << 32) + low[fits]

@@ -6,6 +6,7 @@ many batches they come. Memory is bounded by a share; what is beyond lies in a f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final
 
@@ -14,8 +15,16 @@ from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions, Sums
 from dpsql.bounding.left_out import LeftOutSums
-from dpsql.bounding.pairs import Pairs, PairTally, kept_pairs, merged, pairs_of_rows, tallies_of
-from dpsql.bounding.partitions import Partitions
+from dpsql.bounding.pairs import (
+    Pairs,
+    PairTally,
+    kept_pairs,
+    merged,
+    no_pairs,
+    pairs_of_rows,
+    tallies_of,
+)
+from dpsql.bounding.partitions import Partitions, UnitPart
 from dpsql.bounding.specification import GroupTotals, Specification
 from dpsql.engines.base.engine import IntegerStream
 
@@ -23,18 +32,16 @@ _LARGEST: Final = 1 << 62
 """The size that totals are cut to, far above any real one: as in SQL."""
 _MERGED_AT: Final = 1 << 21  # pairs
 _WORK: Final = 48  # bytes of work for each number of a pair
-_TOTALS: Final = 16  # bytes of each total
 
 
 def bounded(stream: IntegerStream, spec: Specification) -> GroupTotals:
     """Compute the exact integers of groups, from what units contribute within their bounds.
 
     Sensitivity: as of ``Rewriter.groups``. Checked by ``tests/bounding/test_maker.py``.
-    Raises ``MemoryError`` where the totals of groups, or the pairs of one partition, do not fit the
-    share of memory: another maker in its place would keep other groups of all units.
+    Raises ``MemoryError`` where the pairs of a single unit do not fit the share of memory: another
+    maker in its place would keep other groups of all units. Totals of groups take what reading
+    them from SQL takes, beside the share.
     """
-    if _TOTALS * spec.groups * (len(spec.sources) + 1) > stream.share:
-        raise MemoryError
     rows = Partitions(spec.words[0], lambda: stream.share // 2, stream.file)
     with closing(rows):
         for units, groups, *columns in stream:
@@ -52,13 +59,9 @@ def _check_numbers(groups: NDArray[Any], number: int) -> None:
 def _totals(rows: Partitions, stream: IntegerStream, spec: Specification) -> GroupTotals:
     fields = tallies_of(spec)
     units = np.zeros(spec.groups, dtype=np.int64)
-    sums = [Sums.of(spec.groups) for _ in spec.sources]
+    sums = [Sums(spec.groups) for _ in spec.sources]
     left_out = [LeftOutSums(each) for each in spec.estimates]
-    for partitions in rows.together():
-        stream.proceed()
-        pairs = _pairs(rows, partitions, stream, spec, fields)
-        if pairs is None:
-            continue
+    for pairs in _pairs_of_units(rows, stream, spec, fields):
         if left_out:
             whole = Contributions(spec, fields, pairs)
             for estimate in left_out:
@@ -86,20 +89,35 @@ def _coarsening(spec: Specification, place: int) -> int:
     return 1 if lattice is None else lattice.coarsening
 
 
+def _pairs_of_units(
+    rows: Partitions, stream: IntegerStream, spec: Specification, fields: tuple[PairTally, ...]
+) -> Iterator[Pairs]:
+    """Yield the pairs of units, all of a unit at once, and of as many units as fit the share."""
+    for partitions in rows.together():
+        waiting = [UnitPart()]
+        while waiting:
+            part = waiting.pop()
+            pairs = _pairs(rows.chunks(partitions, part), stream, spec, fields)
+            if pairs is None:
+                waiting += part.parts()
+            elif len(pairs):
+                yield pairs
+
+
 def _pairs(
-    rows: Partitions,
-    partitions: range,
+    chunks: Iterator[list[NDArray[Any]]],
     stream: IntegerStream,
     spec: Specification,
     fields: tuple[PairTally, ...],
 ) -> Pairs | None:
-    """Put the rows of some partitions together; None if they have none."""
+    """Put rows together; None if that does not fit the share of memory."""
     parts: list[Pairs] = []
-    for units, groups, *columns in rows.chunks(partitions):
+    for units, groups, *columns in chunks:
         stream.proceed()
         parts.append(pairs_of_rows(spec, fields, units, groups.astype(np.int64), columns))
-        if len(parts) > 1 and sum(map(len, parts)) > _MERGED_AT:
+        most = stream.share // (_WORK * (len(fields) + 2))
+        if len(parts) > 1 and sum(map(len, parts)) > min(most, _MERGED_AT):
             parts = [merged(parts)]
-            if _WORK * len(parts[0]) * (len(fields) + 2) > stream.share:
-                raise MemoryError
-    return merged(parts) if parts else None
+            if len(parts[0]) > most:
+                return None
+    return merged(parts) if parts else no_pairs(fields)

@@ -116,7 +116,7 @@ def pairs_of_rows(
     """Put the rows of a chunk together."""
     assert len(units) <= CHUNK_ROWS
     if not len(units):
-        return Pairs(units, groups, tuple(np.zeros(0, np.int64) for _ in fields))
+        return no_pairs(fields)
     owners, found = _identified(units)
     parts = _Parts(spec, columns)
     values = [parts.of(field) for field in fields]
@@ -124,6 +124,12 @@ def pairs_of_rows(
     if cells <= _DENSE * len(units):
         return _by_table(owners, found, groups, spec.groups, values)
     return _by_sorting(owners, found, groups, values)
+
+
+def no_pairs(fields: Sequence[PairTally]) -> Pairs:
+    """Return none."""
+    none = np.zeros(0, np.int64)
+    return Pairs(none.view(np.uint64), none, tuple(none for _ in fields))
 
 
 def merged(parts: Sequence[Pairs]) -> Pairs:

@@ -19,6 +19,8 @@ from dpsql.bounding.pairs import CHUNK_ROWS, PARTITION_BITS
 PARTITIONS: Final = 1 << PARTITION_BITS
 _SORTED_AT: Final = 1 << 18  # rows
 _TOGETHER: Final = 1 << 16  # rows
+_UNIT_BITS: Final = 64
+_PART_BITS: Final = 4
 _Array = NDArray[Any]
 
 
@@ -37,6 +39,26 @@ class _Spilled:
     starts: NDArray[np.int64]
     places: tuple[int, ...]
     types: tuple[np.dtype[Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPart:
+    """A part of the units of each partition: those whose next ``bits`` bits are ``value``."""
+
+    bits: int = 0
+    value: int = 0
+
+    def parts(self) -> list[UnitPart]:
+        """Divide it. Raises ``MemoryError`` where it has one unit at most."""
+        if self.bits + _PART_BITS > _UNIT_BITS - PARTITION_BITS:
+            raise MemoryError
+        first = self.value << _PART_BITS
+        return [UnitPart(self.bits + _PART_BITS, first + n) for n in range(1 << _PART_BITS)]
+
+    def has(self, units: _Array) -> _Array:
+        """Tell which scrambled units are in it."""
+        found: _Array = (units << np.uint64(PARTITION_BITS)) >> np.uint64(_UNIT_BITS - self.bits)
+        return found == np.uint64(self.value)
 
 
 class Partitions:
@@ -95,13 +117,19 @@ class Partitions:
             yield range(begin, end)
             begin = end
 
-    def chunks(self, partitions: range) -> Iterator[list[_Array]]:
-        """Yield the rows of partitions, some at a time: scrambled units and further columns."""
+    def chunks(self, partitions: range, units: UnitPart) -> Iterator[list[_Array]]:
+        """Yield the rows of partitions, some at a time: scrambled units and further columns.
+
+        Only of some of their units, so that each part of them reads all.
+        """
         parts: list[list[_Array]] = []
         rows = 0
         for part in self._parts(partitions):
             for begin in range(0, len(part[0]), CHUNK_ROWS):
                 piece = [column[begin : begin + CHUNK_ROWS] for column in part]
+                if units.bits:
+                    places = np.flatnonzero(units.has(piece[0]))
+                    piece = [column[places] for column in piece]
                 if rows + len(piece[0]) > CHUNK_ROWS:
                     yield _joined(parts)
                     parts, rows = [], 0

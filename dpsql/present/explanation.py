@@ -146,8 +146,7 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     _row(grid, "Mechanism", f"{block.mechanism}  ({block.source})")
     _row(grid, "Bounding", block.bounding)
     if in_numpy(block):
-        beside = "; where estimates are read beside, in SQL" * bool(block.left_out)
-        _row(grid, "Bounded", f"in {block.maker}{beside}")
+        _row(grid, "Bounded", f"in {block.maker}")
     if block.stream is not None:
         _row(grid, "Steps", f"{block.stream.lasting}; {block.stream.covered}")
         if block.stream.choices:

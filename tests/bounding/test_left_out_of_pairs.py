@@ -65,7 +65,6 @@ def many_rows() -> list[Any]:
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_estimates_of_many_units_are_those_of_sql(sql: str) -> None:
     (plan,) = asked(sql, OPTIONS).plans
-    assert any(each.clamped for each in plan.estimates) == (" GROUP BY a" in sql)
     expected = by_sql(plan, many_rows())
     assert by_numpy(plan) == expected
 
@@ -102,9 +101,9 @@ def after_the_cap(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def twice(real: Callable[..., Any]) -> Callable[..., Any]:
-    def chunks(self: Any, these: range) -> Any:
-        yield from real(self, these)
-        yield from real(self, these)
+    def chunks(self: Any, these: range, units: Any) -> Any:
+        yield from real(self, these, units)
+        yield from real(self, these, units)
 
     return chunks
 

@@ -95,8 +95,8 @@ def test_order_batches_partitions_and_spilling_change_nothing(
     assert by_numpy(plan, seed=seed, size=1) == usual
     with small_steps():
         assert by_numpy(plan, seed=seed, size=2) == usual
-        # Little memory: 2 MB is for the totals of groups.
-        assert by_numpy(plan, seed=seed + 1, size=5, share=1 << 21) == usual
+        # No memory for more than some pairs: parts of partitions are read one by one.
+        assert by_numpy(plan, seed=seed + 1, size=5, share=1 << 13) == usual
         with mock.patch.object(maker, "Partitions", spilling_at_once):
             assert by_numpy(plan, seed=seed, size=2) == usual
 
@@ -161,6 +161,19 @@ def test_other_keys_do_not_change_what_a_unit_keeps() -> None:
     assert alone.keys() <= beside.keys()
 
 
+def test_memory_for_some_pairs_does_for_many_units_and_not_for_one_with_more() -> None:
+    """Another maker in its place would keep other groups of all units: rows would choose it."""
+    plan = planned_for_numpy(("SELECT a, sum(i), count(*) FROM r GROUP BY a", CAPPED))
+    assert plan is not None
+    pair = maker._WORK * 5  # with its rows, and two sums
+    with small_steps():
+        LAB.fill([row(u, a) for u in range(40) for a in range(5)])
+        usual = by_numpy(plan)
+        assert by_numpy(plan, share=5 * pair) == usual
+        with pytest.raises(MemoryError):
+            by_numpy(plan, share=4 * pair - 1)
+
+
 WIDE = (
     "SELECT c, var_pop(f, contribution_bounds_per_row => (-1e6, 1e6)), sum(x), avg(x) FROM r "
     "GROUP BY c"
@@ -179,7 +192,7 @@ def test_many_rows_of_a_unit_are_exact(rows: int) -> None:
 
 
 def test_sums_of_128_bits_are_exact() -> None:
-    found = contributions.Sums.of(2)
+    found = contributions.Sums(2)
     values = np.array([2**61, 2**61, 2**61, -(2**61), 5, -7], dtype=np.int64)
     for _ in range(9):
         found.add(np.array([0, 0, 0, 1, 1, 1]), values)
@@ -206,9 +219,9 @@ def merging(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def twice(real: Callable[..., Any]) -> Callable[..., Any]:
-    def chunks(self: Any, these: range) -> Iterator[Any]:
-        yield from real(self, these)
-        yield from real(self, these)
+    def chunks(self: Any, these: range, units: Any) -> Iterator[Any]:
+        yield from real(self, these, units)
+        yield from real(self, these, units)
 
     return chunks
 

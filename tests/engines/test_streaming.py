@@ -247,22 +247,6 @@ def test_what_is_beyond_the_share_lies_in_a_file_without_a_name(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["groups", "pairs"])
-def test_where_memory_does_not_do_a_question_fails(
-    what: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another maker in its place would keep other groups of all units: rows would choose it."""
-    with opened() as con, monkeypatch.context() as patch:
-        if what == "groups":
-            patch.setattr(StreamMemory, "share", property(lambda self: 100))
-        else:
-            patch.setattr(partitions, "CHUNK_ROWS", 100)
-            patch.setattr(maker, "_MERGED_AT", 100)
-            patch.setattr(maker, "_WORK", 1 << 40)
-        assert failed(con).code == "memory_limit"
-
-
-@pytest.mark.slow
 def test_squares_beyond_64_bits_are_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silence(monkeypatch)
     with duckdb.connect(str(tmp_path / "far.duckdb")) as owner:
@@ -322,7 +306,7 @@ def test_files_that_are_cut_short_are_no_rows() -> None:
         assert rows._file is not None
         rows._file.truncate(8)
         with pytest.raises(OSError, match="shorter"):
-            list(rows.chunks(part))
+            list(rows.chunks(part, partitions.UnitPart()))
         rows.close()
     finally:
         spill.remove()
