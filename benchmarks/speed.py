@@ -105,6 +105,7 @@ POLICY = Policy(
         left_out_share=0.0,
     ),
     accounts={"bench": AccountPolicy("bench", 1000.0, 0.01)},
+    limits=Limits(bounding=BoundingLimit.SQL),
     tables={
         name: TablePolicy(
             name,

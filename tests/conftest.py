@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from helpers.postgresql_server import Server
 
 
+# What bounds contributions is the same on all machines that run tests.
+pytest.MonkeyPatch().setattr("dpsql.kinds.streamed.processors", lambda: 2)
+
 FEW = 1
 
 # Which of the slow cases of tests with many are run: "1/2" is each second one. All, if not set.

@@ -251,7 +251,7 @@ def _by_table(
     cells = owners * width + groups
     size = len(found) * width
     rows = np.bincount(cells, minlength=size)
-    there = np.flatnonzero(rows)
+    there = np.flatnonzero(rows != 0)  # of integers it takes six times as long
     numbers = [
         rows[there]
         if each is None

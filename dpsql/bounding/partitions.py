@@ -55,10 +55,11 @@ class UnitPart:
         first = self.value << _PART_BITS
         return [UnitPart(self.bits + _PART_BITS, first + n) for n in range(1 << _PART_BITS)]
 
-    def has(self, units: _Array) -> _Array:
+    def has(self, units: _Array) -> NDArray[np.bool_]:
         """Tell which scrambled units are in it."""
-        found: _Array = (units << np.uint64(PARTITION_BITS)) >> np.uint64(_UNIT_BITS - self.bits)
-        return found == np.uint64(self.value)
+        next_bits = (units << np.uint64(PARTITION_BITS)) >> np.uint64(_UNIT_BITS - self.bits)
+        found: NDArray[np.bool_] = next_bits == np.uint64(self.value)
+        return found
 
 
 class Partitions:

@@ -1,15 +1,18 @@
 """Groups whose units are bounded in NumPy: reading their rows, and the choice of the maker.
 
-The choice follows from the plan, the policy and what is installed, never from rows.
+The choice follows from the plan, the policy, the machine and what is installed, never from rows.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.maker import bounded
 from dpsql.bounding.specification import GroupTotals
+from dpsql.core.processors import processors
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.sql import name, sql
 from dpsql.engines.base.engine import ExactRows, IntegerStream, Scratch
@@ -20,6 +23,9 @@ from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.policy.limits import BoundingLimit
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.streamed import HASH_COLUMN, Streamed
+
+_FEW: Final = 2
+"""The processors up to which NumPy, which works on one of them, takes no longer than SQL."""
 
 
 def bounded_by(rows: PrivateRows, bounding: BoundingLimit) -> BoundedBy:
@@ -34,7 +40,11 @@ def bounded_by(rows: PrivateRows, bounding: BoundingLimit) -> BoundedBy:
         return BoundedBy(why=objection)
     if not rows.dialect.streams_rows():
         return BoundedBy(why="the engine does not stream rows, or pyarrow is not installed")
-    return BoundedBy(Maker.NUMPY, "limits.bounding of the policy allows it")
+    if bounding is BoundingLimit.ANY:
+        return BoundedBy(Maker.NUMPY, "limits.bounding of the policy asks for it")
+    if processors() > _FEW:
+        return BoundedBy(why="it uses all processors, of which there are more than two")
+    return BoundedBy(Maker.NUMPY, "about half the work of SQL")
 
 
 def streamed_rows(

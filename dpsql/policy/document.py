@@ -242,7 +242,8 @@ class LimitsSection(Section):
     bounding: BoundingLimit = Field(
         default=Limits().bounding,
         description="What bounds the contributions of units. `sql`: generated SQL. `any`: NumPy in "
-        "the process of dpsql where it can, for rows that DuckDB streams to it.",
+        "the process of dpsql where it can, for rows that DuckDB streams to it. `auto`: the same "
+        "on up to two processors; on more of them SQL, which uses all.",
         json_schema_extra={"enum": [str(choice) for choice in BoundingLimit]},
     )
 

@@ -27,8 +27,12 @@ class ResourceFailures(StrEnum):
 
 
 class BoundingLimit(StrEnum):
-    """The makers that may bound the contributions of units: generated SQL alone, or NumPy, too."""
+    """The makers that may bound the contributions of units: generated SQL alone, or NumPy, too.
 
+    NumPy wherever it can, or where it takes no longer on the clock either.
+    """
+
+    AUTO = "auto"
     ANY = "any"
     SQL = "sql"
 
@@ -47,7 +51,7 @@ class Limits:
     memory: str | None = None
     private_relations: int = 8
     resource_failures: ResourceFailures = ResourceFailures.SUSPEND
-    bounding: BoundingLimit = BoundingLimit.SQL
+    bounding: BoundingLimit = BoundingLimit.AUTO
 
     def __post_init__(self) -> None:
         for setting in fields(self):
@@ -78,8 +82,11 @@ def limit_problem(name: str, value: object) -> tuple[str, str] | None:
             hint = "Give how many private tables one statement may join."
         case "bounding":
             right = isinstance(value, BoundingLimit)
-            reason = "must be `any` or `sql`"
-            hint = "`sql` keeps rows in the engine, `any` takes what is fastest."
+            reason = "must be `auto`, `any` or `sql`"
+            hint = (
+                "`sql` keeps rows in the engine, `any` takes what is least work, and `auto` does "
+                "where it takes no longer."
+            )
         case _:
             right = isinstance(value, ResourceFailures)
             reason = "must be `suspend` or `keep`"

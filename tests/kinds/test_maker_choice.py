@@ -1,0 +1,42 @@
+"""The maker of bounds follows from public facts alone: the policy, the machine, the plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from helpers.support import ANALYST, policy, world_file
+
+import dpsql
+from dpsql.policy.limits import BoundingLimit, Limits
+
+SUM = "SELECT k, SUM(n) AS t FROM visits GROUP BY k"
+CHOSEN = {
+    (BoundingLimit.AUTO, 1): "NumPy",
+    (BoundingLimit.AUTO, 2): "NumPy",
+    (BoundingLimit.AUTO, 3): "SQL: it uses all processors",
+    (BoundingLimit.ANY, 64): "NumPy",
+    (BoundingLimit.SQL, 1): "SQL: limits.bounding",
+}
+
+
+@pytest.mark.parametrize("bounding", list(BoundingLimit))
+def test_processors_and_the_policy_choose(
+    bounding: BoundingLimit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world_file(tmp_path / "world.duckdb", "SELECT 1") as path:
+        pass
+    rules = replace(policy(), limits=Limits(bounding=bounding))
+    with dpsql.connect(path, rules, tmp_path / "budget.db", ANALYST) as con:
+        for (limit, number), maker in CHOSEN.items():
+            if limit is bounding:
+                monkeypatch.setattr("dpsql.kinds.streamed.processors", partial(int, number))
+                # Another text: plans of the same one are remembered.
+                block = con.explain(f"{SUM} ORDER BY {number} + t").blocks[0]
+                assert block.maker.startswith(maker)
+
+
+def test_the_usual_limit_is_auto() -> None:
+    assert Limits().bounding is BoundingLimit.AUTO
