@@ -38,13 +38,13 @@ def bounded_by(rows: PrivateRows, bounding: BoundingLimit) -> BoundedBy:
     objection = streamed.objection()
     if objection is not None:
         return BoundedBy(why=objection)
+    asked = bounding is BoundingLimit.ANY
+    if not asked and processors() > _FEW:
+        return BoundedBy(why="it uses all processors, of which there are more than two")
     if not rows.dialect.streams_rows():
         return BoundedBy(why="the engine does not stream rows, or pyarrow is not installed")
-    if bounding is BoundingLimit.ANY:
-        return BoundedBy(Maker.NUMPY, "limits.bounding of the policy asks for it")
-    if processors() > _FEW:
-        return BoundedBy(why="it uses all processors, of which there are more than two")
-    return BoundedBy(Maker.NUMPY, "about half the work of SQL")
+    why = "limits.bounding of the policy asks for it" if asked else "about half the work of SQL"
+    return BoundedBy(Maker.NUMPY, why)
 
 
 def streamed_rows(

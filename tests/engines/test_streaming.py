@@ -75,6 +75,38 @@ def test_both_makers_answer_the_same(
         )
 
 
+LOOKS = (
+    "SELECT k, SUM(amount) AS t FROM visits GROUP BY k",
+    "SELECT c, COUNT(*) AS n, COUNT(DISTINCT uid) AS u FROM visits GROUP BY c",
+    "SELECT COUNT(*) AS n, SUM(amount) AS t FROM visits",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", LOOKS)
+def test_both_makers_look_at_the_same_that_is_left_out(
+    asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silence(monkeypatch)
+    looked: list[int] = []
+    monkeypatch.setattr(
+        maker, "LeftOutSums", lambda each, real=maker.LeftOutSums: looked.append(1) or real(each)
+    )
+    bounds: dict[str, Any] = {"max_groups_contributed": 2, "max_rows_contributed": 2}
+    with world_file(tmp_path / "world.duckdb", ROWS) as path:
+        pass
+    found = []
+    for bounding in (BoundingLimit.SQL, BoundingLimit.ANY):
+        rules = replace(policy(), limits=Limits(bounding=bounding))
+        assert not looked
+        # A ledger each: what is known is not looked at again.
+        with dpsql.connect(path, rules, tmp_path / f"{bounding}.db", ANALYST) as con:
+            found.append(con.sql(asked, left_out_share=0.1, **bounds).left_out)
+    assert found[0] == found[1]
+    assert any(part.told for part in found[0])
+    assert looked
+
+
 @pytest.mark.slow
 def test_the_maker_is_no_part_of_the_question(opened: Opened) -> None:
     with opened(bounding=BoundingLimit.SQL) as con:
