@@ -40,14 +40,17 @@ class Contributions:
             found[rows] = self._bounded(source, total, ours, low, high)
         return found
 
-    def whole(self, source: MeasureColumns, most: int) -> Int64s:
-        """Compute what units have in groups without any bounds, from 0 to ``most``."""
+    def whole(self, source: MeasureColumns, most: int, *, negated: bool = False) -> Int64s:
+        """Compute what units have in groups without any bounds, from 0 to ``most``.
+
+        ``negated`` is of its opposite.
+        """
         number = self.counted(source.counted)
         if source.summed is None:
             return np.minimum(number, most)
         found = np.empty(len(number), dtype=np.int64)
         for rows, total in self._totals(source, number):
-            found[rows] = _clamped(total, 0, most)
+            found[rows] = _clamped(-total if negated else total, 0, most)
         return found
 
     def counted(self, column: int | None) -> Int64s:

@@ -42,26 +42,11 @@ def bounded(stream: IntegerStream, spec: Specification) -> GroupTotals:
     maker in its place would keep other groups of all units. Totals of groups take what reading
     them from SQL takes, beside the share.
     """
-    rows = Partitions(spec.words[0], lambda: stream.share // 2, stream.file)
-    with closing(rows):
-        for units, groups, *columns in stream:
-            stream.proceed()
-            _check_numbers(groups, spec.groups)
-            rows.add(units, [groups, *columns])
-        return _totals(rows, stream, spec)
-
-
-def _check_numbers(groups: NDArray[Any], number: int) -> None:
-    if len(groups) and not 0 <= groups.min() <= groups.max() < number:
-        raise RuntimeError("a row of a group that there is not")
-
-
-def _totals(rows: Partitions, stream: IntegerStream, spec: Specification) -> GroupTotals:
     fields = tallies_of(spec)
     units = np.zeros(spec.groups, dtype=np.int64)
     sums = [Sums(spec.groups) for _ in spec.sources]
     left_out = [LeftOutSums(each) for each in spec.estimates]
-    for pairs in _pairs_of_units(rows, stream, spec, fields):
+    for pairs in pairs_of_units(stream, spec, fields):
         if left_out:
             whole = Contributions(spec, fields, pairs)
             for estimate in left_out:
@@ -84,24 +69,38 @@ def _totals(rows: Partitions, stream: IntegerStream, spec: Specification) -> Gro
     )
 
 
+def pairs_of_units(
+    stream: IntegerStream, spec: Specification, fields: tuple[PairTally, ...]
+) -> Iterator[Pairs]:
+    """Put rows together, and yield the pairs of units, all of a unit at once.
+
+    Raises ``MemoryError`` as :func:`bounded` does.
+    """
+    rows = Partitions(spec.words[0], lambda: stream.share // 2, stream.file)
+    with closing(rows):
+        for units, groups, *columns in stream:
+            stream.proceed()
+            _check_numbers(groups, spec.groups)
+            rows.add(units, [groups, *columns])
+        for partitions in rows.together():
+            waiting = [UnitPart()]
+            while waiting:
+                part = waiting.pop()
+                pairs = _pairs(rows.chunks(partitions, part), stream, spec, fields)
+                if pairs is None:
+                    waiting += part.parts()
+                elif len(pairs):
+                    yield pairs
+
+
+def _check_numbers(groups: NDArray[Any], number: int) -> None:
+    if len(groups) and not 0 <= groups.min() <= groups.max() < number:
+        raise RuntimeError("a row of a group that there is not")
+
+
 def _coarsening(spec: Specification, place: int) -> int:
     lattice = spec.sources[place].measure.lattice
     return 1 if lattice is None else lattice.coarsening
-
-
-def _pairs_of_units(
-    rows: Partitions, stream: IntegerStream, spec: Specification, fields: tuple[PairTally, ...]
-) -> Iterator[Pairs]:
-    """Yield the pairs of units, all of a unit at once, and of as many units as fit the share."""
-    for partitions in rows.together():
-        waiting = [UnitPart()]
-        while waiting:
-            part = waiting.pop()
-            pairs = _pairs(rows.chunks(partitions, part), stream, spec, fields)
-            if pairs is None:
-                waiting += part.parts()
-            elif len(pairs):
-                yield pairs
 
 
 def _pairs(

@@ -15,6 +15,7 @@ from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, SqlRenderer
 from dpsql.core.sql_types import BIGINT, DOUBLE
 from dpsql.core.table_name import TableName
+from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
@@ -416,10 +417,22 @@ class PreparedEstimate(PreparedBeside):
 
 
 @dataclass(frozen=True, slots=True)
+class StreamedDraw:
+    """The inputs of a draw over rows that are streamed: the plan of its block, and the dialect."""
+
+    plan: BlockPlan
+    dialect: Dialect
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedBoundsChoice(PreparedBeside):
-    """The draws of a block's contribution bounds, ready to run."""
+    """The draws of a block's contribution bounds, ready to run.
+
+    With ``streamed`` its statement is shown alone: NumPy puts rows together, to the same weights.
+    """
 
     choice: BoundsChoice = field(kw_only=True)
+    streamed: StreamedDraw | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import PrivateSource, Reads
 from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedValueBounds
 from dpsql.kinds.stored_json import json_object, require_sound
+from dpsql.kinds.streamed_bounds import read_streamed_weights
 from dpsql.kinds.value_bounds import read_value_weights
 from dpsql.privacy.mechanisms.bounds_choice import (
     MOST_CHOSEN,
@@ -257,6 +258,8 @@ def read_weights(source: PrivateSource, prepared: OpenBounds) -> _Weights:
     """
     if isinstance(prepared, PreparedValueBounds):
         return read_value_weights(source, prepared)
+    if prepared.streamed is not None:
+        return read_streamed_weights(source, prepared, prepared.streamed)
     columns = [place for place, _ in _places(prepared.choice)]
     rows = source.over(Reads(prepared.tables)).exact(prepared.statement, (), [*columns, _WEIGHT])
     return weights_by_place(prepared.choice, rows.measures)

@@ -9,23 +9,32 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedBoundsChoice, PreparedValueBounds
 from dpsql.ir.relations import scanned
 from dpsql.kinds.bounds_choice import bounds_choice_sql
+from dpsql.kinds.streamed_bounds import streamed_draw
 from dpsql.kinds.value_bounds import value_bounds_sql
 from dpsql.pipeline.kept.fingerprint import bounds_choice_fingerprint, value_bounds_fingerprint
+from dpsql.policy.limits import BoundingLimit
 
 
 def open_bounds(
-    plan: BlockPlan, dialect: Dialect, steps: int | None = None
+    plan: BlockPlan,
+    dialect: Dialect,
+    steps: int | None = None,
+    bounding: BoundingLimit = BoundingLimit.SQL,
 ) -> Iterator[OpenBounds]:
     """Yield the draws of a block's bounds, those of values last, in their order.
 
-    ``steps`` is the number of steps of a view that goes on with them.
+    ``bounding`` is the owner's limit on what may put rows together. ``steps`` is the number of
+    steps of a view that goes on with them.
     """
     tables, renderer = scanned(plan.block.source.rows), dialect.renderer
     choice, found = plan.bounds_choice, plan.block.bounds_found
     if choice is not None:
         write = partial(bounds_choice_sql, plan, choice, dialect)
         mark = bounds_choice_fingerprint(plan, steps)
-        yield PreparedBoundsChoice(mark, tables, choice=choice, write=write, renderer=renderer)
+        streamed = streamed_draw(plan, choice, dialect, bounding)
+        yield PreparedBoundsChoice(
+            mark, tables, choice=choice, streamed=streamed, write=write, renderer=renderer
+        )
     values = () if found is None or not plan.value_bounds else found.values
     for value, draw in zip(values, plan.value_bounds, strict=True):
         write = partial(value_bounds_sql, plan, value, draw, dialect)

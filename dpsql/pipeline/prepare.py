@@ -694,8 +694,9 @@ class Preparer:
         # To be shown: every read has a salt of its own.
         salt = secrets.randbits(62)
         write = partial(release_kind(plan).statement, salt, self.dialect)
-        bounds, renderer = tuple(open_bounds(plan, self.dialect)), self.dialect.renderer
-        bounding = release_kind(plan).bounded_by(self.dialect, self._policy.limits.bounding)
+        limit, renderer = self._policy.limits.bounding, self.dialect.renderer
+        bounds = tuple(open_bounds(plan, self.dialect, bounding=limit))
+        bounding = release_kind(plan).bounded_by(self.dialect, limit)
         return PreparedBlock(
             plan, keys, estimates, bounds, bounding, write=write, renderer=renderer
         )

@@ -20,6 +20,9 @@ from helpers.zero_noise import silence
 
 import dpsql
 from dpsql.bounding import maker, pairs, partitions
+from dpsql.bounding.contributions import Contributions
+from dpsql.bounding.left_out import LeftOutSums
+from dpsql.bounding.pairs import Pairs
 from dpsql.core.sql import sql
 from dpsql.engines.duckdb import streaming
 from dpsql.engines.duckdb.spill import Spill
@@ -88,10 +91,14 @@ def test_both_makers_look_at_the_same_that_is_left_out(
     asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silence(monkeypatch)
-    looked: list[int] = []
-    monkeypatch.setattr(
-        maker, "LeftOutSums", lambda each, real=maker.LeftOutSums: looked.append(1) or real(each)
-    )
+    looked: list[object] = []
+    real = LeftOutSums.add
+
+    def noted(self: LeftOutSums, pairs: Pairs, contributions: Contributions) -> None:
+        looked.append(self)
+        real(self, pairs, contributions)
+
+    monkeypatch.setattr(LeftOutSums, "add", noted)
     bounds: dict[str, Any] = {"max_groups_contributed": 2, "max_rows_contributed": 2}
     with world_file(tmp_path / "world.duckdb", ROWS) as path:
         pass

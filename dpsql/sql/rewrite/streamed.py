@@ -61,6 +61,10 @@ class Streamed:
         self._outside: list[CountedValues] = []
         self._estimates = tuple(map(self._estimated, estimates))
 
+    def source(self, measure: int) -> MeasureColumns:
+        """Return the columns of a measure, by its index."""
+        return self._sources[measure]
+
     def objection(self) -> str | None:
         """Say why these rows have to be bounded in SQL; None if they need not be."""
         plan, block = self.rows.plan, self.rows.plan.block

@@ -1,0 +1,76 @@
+"""Weights that bounds are drawn from are in NumPy what they are in SQL, pair by pair."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from helpers.numpy_maker import PLENTY, Place
+from helpers.random_examples import examples_of
+from hypothesis import given
+from test_bounds_choice_kind import LAB, asked, chosen, exact, questions, worlds
+
+from dpsql.bounding import weights
+from dpsql.engines.base.engine import Scratch
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.ir.plan import BlockPlan
+from dpsql.kinds.streamed_bounds import streamed_draw, streamed_weights
+from dpsql.policy.limits import BoundingLimit
+from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT
+
+SALT = 2**61 + 777
+
+
+def by_numpy(plan: BlockPlan, rows: list[Any], seed: int = 0) -> list[int] | None:
+    draw = streamed_draw(plan, chosen(plan), DUCKDB, BoundingLimit.ANY)
+    if draw is None:
+        return None
+    LAB.fill(rows)
+    place = Place(LAB._connection, seed, 7, PLENTY)
+    found = streamed_weights(draw, chosen(plan), SALT, cast(Scratch, place))
+    return [weight for part in found for weight in part]
+
+
+@pytest.mark.slow
+@examples_of(100)
+@given(questions(), worlds)
+def test_weights_are_those_of_sql(question: str, world: Any) -> None:
+    (plan,) = asked(question).plans
+    others, own, times = world
+    rows = [(unit, *row) for unit, row in others] + [(99, *row) for row in own] * times
+    found = by_numpy(plan, rows)
+    assert found is None or found == exact(plan, rows)
+
+
+QUESTIONS = (
+    "SELECT c, count(*) FROM r GROUP BY c",
+    "SELECT c, sum(x) FROM r GROUP BY c",
+    "SELECT sum(x) FROM r",
+    "SELECT a, s, avg(x), count(s) FROM r GROUP BY a, s",
+)
+
+
+def many_rows(question: str) -> list[Any]:
+    rng = np.random.default_rng(len(question))
+    one: Any = worlds_row(rng)
+    return [(unit, *next(one)) for unit in range(40) for _ in range(int(rng.integers(1, 30)))]
+
+
+def worlds_row(rng: np.random.Generator) -> Any:
+    while True:
+        x = float(rng.choice([-9.0, 0.5, 3.5, 1e9, np.nan]))
+        yield int(rng.integers(0, 4)), str(rng.integers(0, 3)), "pq"[int(rng.integers(2))], x
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_weights_of_many_units_are_those_of_sql(
+    question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (plan,) = asked(question).plans
+    rows = many_rows(question)
+    found = by_numpy(plan, rows)
+    assert found == exact(plan, rows)
+    # A twin that gives each pair a whole weight is caught, where units have several.
+    monkeypatch.setattr(weights, "WHOLE_WEIGHT", WHOLE_WEIGHT + 1)
+    assert by_numpy(plan, rows) != found
