@@ -178,7 +178,7 @@ def suspended(con: dpsql.Connection) -> bool:
     [
         "SELECT * FROM ({0}) WHERE error('row 4711') IS NULL",
         # Once some of the rows are there.
-        "SELECT * FROM ({0}) WHERE CASE WHEN random() < 1e-5 THEN error('row 4711') END IS NULL",
+        "SELECT * FROM ({0}) WHERE CASE WHEN random() < 1e-4 THEN error('row 4711') END IS NULL",
     ],
 )
 def test_a_stream_that_breaks_is_a_failure(
