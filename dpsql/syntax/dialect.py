@@ -25,7 +25,7 @@ from sqlglot.parser import Parser
 from sqlglot.parsers.duckdb import DuckDBParser
 
 from dpsql.core.schema import fold
-from dpsql.syntax.other_words import OTHER_WORDS, bare_unit
+from dpsql.syntax.other_words import OTHER_WORDS, READ_WHOLE, bare_unit
 
 WRITTEN_NAME = "written"
 """The key, among the metadata of a function, of its name as it was written."""
@@ -182,6 +182,8 @@ _RESPELLED: Final = (
 
 def _is_left_out(place: int, given: exp.Expr | None, call: exp.Expr) -> bool:
     """Tell whether an argument is in no part of the call that was built of it."""
+    if READ_WHOLE in call.meta:
+        return False
     if place == 1 and isinstance(call, _RESPELLED) and isinstance(given, exp.Literal):
         return False
     if given is not None and bare_unit(given) is not None:  # a word such as DAY, read as a unit

@@ -75,12 +75,13 @@ def _left(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=kept)
 
 
-def _as_in_duckdb(name: str, arguments: list[exp.Expr]) -> exp.Expr:
-    """Build a call with its unit in quotes in front.
+def _as_in_duckdb(name: str, arguments: list[exp.Expr], most: int) -> exp.Expr:
+    """Build a call with its unit in quotes in front, of ``most`` arguments.
 
-    The parser would take a column for the unit of its name: ``date_trunc(s, ts)`` for seconds.
+    The parser would take a column for the unit of its name: ``date_trunc(s, ts)`` for seconds. And
+    it would leave out further arguments without a word.
     """
-    if not arguments or isinstance(arguments[0], exp.Column):
+    if not 0 < len(arguments) <= most or isinstance(arguments[0], exp.Column):
         return _left(name, arguments)
     return cast(exp.Expr, DuckDBParser.FUNCTIONS[name](arguments))
 
@@ -92,7 +93,9 @@ def _truncated(name: str) -> _Build:
         units = [bare_unit(each) for each in arguments]
         match arguments, units:
             case [exp.Literal(), *_], _:
-                return _as_in_duckdb(name, arguments)  # what follows may be called like a unit
+                return _as_in_duckdb(
+                    name, arguments, _TWO
+                )  # what follows may be called like a unit
             case (_, moment), (str(unit), None):
                 pass
             case (_, moment), (str(unit), _) if name == "DATETRUNC":
@@ -100,7 +103,7 @@ def _truncated(name: str) -> _Build:
             case (moment, _), (None, str(unit)) if name != "DATETRUNC":
                 pass
             case _:
-                return _as_in_duckdb(name, arguments)
+                return _as_in_duckdb(name, arguments, _TWO)
         if unit == "WEEK":
             return _left(name, arguments)
         return exp.TimestampTrunc(this=moment, unit=_unit(unit))
@@ -130,7 +133,9 @@ def _difference(name: str) -> _Build:
         units = [bare_unit(each) for each in arguments]
         match arguments, units:
             case (exp.Literal() as first, _, _), _ if not str(first.this)[:1].isdigit():
-                return _as_in_duckdb(name, arguments)  # what follows may be called like a unit
+                return _as_in_duckdb(
+                    name, arguments, _THREE
+                )  # what follows may be called like a unit
             case (end, start), _:
                 unit = "DAY"
             case (end, start, _), (_, _, str(unit)) if name == "DATE_DIFF":
@@ -138,7 +143,7 @@ def _difference(name: str) -> _Build:
             case (_, start, end), (str(unit), _, _):
                 pass
             case _:
-                return _as_in_duckdb(name, arguments)
+                return _as_in_duckdb(name, arguments, _THREE)
         if unit == "WEEK":
             return _left(name, arguments)
         return exp.DateDiff(this=end, expression=start, unit=_unit(unit), date_part_boundary=True)
@@ -197,7 +202,7 @@ def _divided(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
     return exp.Paren(this=exp.Div(this=exp.Paren(this=dividend), expression=nonzero))
 
 
-def _quantile(value: exp.Expr, fraction: exp.Expr, _: object = None) -> exp.Expr:
+def _quantile(value: exp.Expr, fraction: exp.Expr, _accuracy: object = None) -> exp.Expr:
     return exp.ApproxQuantile(this=value, quantile=fraction)
 
 
@@ -241,7 +246,10 @@ def _called(kind: type[exp.Expr]) -> Callable[[exp.Expr], exp.Expr]:
     return lambda value: kind(this=value)
 
 
-OTHER_WORDS: Final[Mapping[str, _Build]] = {
+READ_WHOLE: Final = "read_whole"
+"""The key, among the metadata of a call, which says that all its arguments were read."""
+
+_BUILDS: Final[Mapping[str, _Build]] = {
     **{name: _truncated(name) for name in ("DATE_TRUNC", "DATETRUNC")},
     **{name: _truncated_behind(name) for name in ("TIMESTAMP_TRUNC", "DATETIME_TRUNC")},
     **{name: _difference(name) for name in ("DATE_DIFF", "DATEDIFF")},
@@ -276,6 +284,18 @@ OTHER_WORDS: Final[Mapping[str, _Build]] = {
     **{name: _of(name, two=_weighted) for name in ("WEIGHTED_AVG", "WAVG")},
     **{name: _of(name, one=_geometric_mean) for name in ("GEOMEAN", "GEOMETRIC_MEAN")},
 }
+
+
+def _marked(build: _Build) -> _Build:
+    def marked(arguments: list[exp.Expr]) -> exp.Expr:
+        found = build(arguments)
+        found.meta[READ_WHOLE] = True
+        return found
+
+    return marked
+
+
+OTHER_WORDS: Final[Mapping[str, _Build]] = {name: _marked(each) for name, each in _BUILDS.items()}
 """Builders of calls by the name of the function, in upper case."""
 
 
