@@ -241,6 +241,19 @@ def test_statements_of_one_shape_are_bound_once_and_others_each(
         scratch.store("__dpsql_stage", generated("SELECT k::VARCHAR AS k FROM visits"))
         scratch.integers(generated("SELECT count(*) FROM __dpsql_stage"))
     assert bound.count("SELECT count(*) FROM __dpsql_stage") == 2
+    # Those of others that are stored beside it have no part in it.
+    with engine.run() as run, run.over(VISITS).scratch() as scratch:
+        scratch.store("__dpsql_stage", generated("SELECT k FROM visits WHERE uid > 5"))
+        scratch.store("__dpsql_other", generated("SELECT uid FROM visits"))
+        scratch.integers(generated("SELECT count(*) FROM __dpsql_stage"))
+    assert bound.count("SELECT count(*) FROM __dpsql_stage") == 2
+    with engine.run() as run, run.over(VISITS).scratch() as scratch:
+        scratch.store("__dpsql_stage", generated("SELECT uid FROM visits"))
+        scratch.integers(generated("SELECT count(*) FROM __DPSQL_STAGE"))
+        scratch.drop("__dpsql_stage")
+        scratch.store("__dpsql_stage", generated("SELECT k::VARCHAR AS k FROM visits"))
+        scratch.integers(generated("SELECT count(*) FROM __DPSQL_STAGE"))
+    assert bound.count("SELECT count(*) FROM __DPSQL_STAGE") == 2  # names have no case
 
 
 TYPES_OF_KEYS = [

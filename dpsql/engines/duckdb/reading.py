@@ -8,7 +8,8 @@ the same question has stored; and what :mod:`dpsql.engines.duckdb.forms` lists. 
 sent.
 
 A statement is read once. It is known again by its shape (:mod:`dpsql.engines.duckdb.shapes`)
-without the salt, and by the columns of the tables that it may scan: a plan follows from these.
+without the salt, and by the columns of the tables that it may scan: a plan follows from these. A
+stored table is one of them if its name stands in the text.
 """
 
 from __future__ import annotations
@@ -251,13 +252,16 @@ class DuckDBSheet:
     def _key(self, statement: Sql) -> _Key:
         """Return a key that is equal for statements with the same plan.
 
-        A salt is digits, always as many: where it stands in a text, digits stand in the other.
+        A salt is digits, always as many: where it stands in a text, digits stand in the other. What
+        is stored under a name that is nowhere in the text has no part in the plan.
         """
         text = statement.render(DUCKDB_TEXT)
         if self._salt is not None:
             text = text.replace(str(self._salt), "0" * len(str(self._salt)))
-        stored = _digest(repr(sorted(self._stored.items())).encode())
-        return _Key(self._over, stored, self._reading.known.shape_of(text))
+        folded = text.lower()
+        stored = [each for each in sorted(self._stored.items()) if each[0].lower() in folded]
+        of_stored = _digest(repr(stored).encode())
+        return _Key(self._over, of_stored, self._reading.known.shape_of(text))
 
     def _bound(self, statement: Sql, given: GivenValues) -> _Columns:
         """Return the names and types of a statement's columns. Raises ``EngineError``."""

@@ -7,15 +7,18 @@ whatever runs here raises the ``KeyboardInterrupt`` that it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dpsql.core.sql import Sql, join, sql
+import duckdb
+
+from dpsql.core.sql import Sql, join
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
-from dpsql.engines.embedded.versions import INSTALLED
+from dpsql.engines.embedded.versions import INSTALLED, ONE_THREAD
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation, Statement
 
 _T = TypeVar("_T")
 
@@ -64,5 +67,14 @@ def aggregated(rows: DuckDBPyRelation, value: Sql) -> DuckDBPyRelation:
 
 def serialized_plan(connection: DuckDBPyConnection, statement: Sql) -> DuckDBPyConnection:
     """Ask for the plan of a query before optimization, as JSON."""
-    asked = sql("SELECT json_serialize_plan(?, optimize := false)")
-    return execute(connection, asked, [statement.render(DUCKDB_TEXT)])
+    text = statement.render(DUCKDB_TEXT)
+    return _run(lambda: connection.execute(_plan_asked(), [text]))
+
+
+@cache
+def _plan_asked() -> Statement:
+    """Parse the question for a plan, once: a text would be parsed whenever it is asked."""
+    asked = "SELECT json_serialize_plan(?, optimize := false)"
+    with duckdb.connect(":memory:", config=ONE_THREAD) as connection:
+        (statement,) = connection.extract_statements(asked)
+    return statement
