@@ -8,6 +8,7 @@ nothing.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Final
@@ -37,16 +38,19 @@ from dpsql.sql.rewrite.rows import PrivateRows
 _PARTS: Final = frozenset({"bounds choice", "rows", "groups"})
 _OF_VALUES: Final = frozenset({"value bounds", "lower", "upper"})
 _VERSION: Final = 1
-_ROW_PLACE: Final = f"{INTERNAL_PREFIX}row_place"
-_GROUP_PLACE: Final = f"{INTERNAL_PREFIX}group_place"
+_ROWS: Final = f"{INTERNAL_PREFIX}rows"
+_GROUPS: Final = f"{INTERNAL_PREFIX}groups"
 _WEIGHT: Final = f"{INTERNAL_PREFIX}weight"
+_NOWHERE: Final = -1  # no number of rows or groups: of rows for another draw
 _Weights = tuple[list[int], list[int]]  # by rows and by groups, each of shape (rungs + 1,) or (0,)
 
 
 def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -> Sql:
-    """Write the exact rows of a choice: a row id, places between rungs, and the weight there.
+    """Write the exact rows of a choice: a row id, numbers of rows and of groups, and their weight.
 
-    The places are those of rows, then those of groups. Places without pairs are left out.
+    Numbers that no pair has are left out. Those of a count are as they are: pairs with N different
+    numbers of rows have half of N squared rows, so there are few. A number for sums is the first
+    rung that is not below it, and shared values have the number of rungs below their place instead.
     Sensitivity: when one unit is added, the weights of either grow by at most ``WHOLE_WEIGHT``
     together, and none falls. Those of shared values, between any two rungs, grow by as many whole
     weights as there are numbers between these at most, and fall by as many as the lower one is.
@@ -79,18 +83,15 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
     # Takes half the time of one window over all pairs.
     counted = sql("SELECT * FROM {} JOIN {} USING ({})", all_pairs, all_sizes, rows.unit)
     groups = column(rows.number, 1, MOST_ROWS, dialect=dialect)
-    of = ((found, choice.rows, _ROW_PLACE), (rows.number, choice.groups, _GROUP_PLACE))
+    held = found
+    if choice.rows is not None and (shared or plan.block.sums_alone):
+        held = digits(_NOWHERE) if shared else _rung(choice.rows, found)
+    of = ((held, choice.rows, _ROWS), (rows.number, choice.groups, _GROUPS))
     drawn = [(each, draw, quoted(part)) for each, draw, part in of if draw is not None]
     places = join(", ", [place for _, _, place in drawn])
     weighted = sql(
         "SELECT {}, {} AS {} FROM {}",
-        join(
-            ", ",
-            [
-                sql("{} AS {}", _nowhere(draw) if draw.shared else _place(draw, each), place)
-                for each, draw, place in drawn
-            ],
-        ),
+        join(", ", [sql("{} AS {}", each, place) for each, _, place in drawn]),
         (WHOLE_WEIGHT // groups).narrowed().sql,
         weight,
         derived(counted),
@@ -101,7 +102,7 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
             join(
                 ", ",
                 [
-                    place if draw.shared else sql("{} AS {}", _nowhere(draw), place)
+                    place if draw.shared else sql("{} AS {}", digits(_NOWHERE), place)
                     for _, draw, place in drawn
                 ],
             ),
@@ -152,7 +153,7 @@ def _named_first(rows: PrivateRows, choice: BoundsChoice, once: Sql, sizes: Sql)
     """
     dialect, derived, draw = rows.dialect, rows.dialect.derived, choice.rows
     assert draw is not None
-    named, found, place = rows.internal("named"), rows.internal("found"), quoted(_ROW_PLACE)
+    named, found, place = rows.internal("named"), rows.internal("found"), quoted(_ROWS)
     weight, at, row = quoted(_WEIGHT), rows.internal("at"), rows.internal("row")
     group, measures = [rows.unit, *rows.keys], rows.plan.block.values_alone
     ranked = (
@@ -246,9 +247,10 @@ def _place(draw: BoundDraw, number: Sql) -> Sql:
     return sql("CASE {} ELSE {} END", join(" ", cases), digits(len(draw.rungs)))
 
 
-def _nowhere(draw: BoundDraw) -> Sql:
-    """Write a place that no rung has, for rows of another draw."""
-    return digits(len(draw.rungs) + 1)
+def _rung(draw: BoundDraw, number: Sql) -> Sql:
+    """Write the first rung that is not below a number; what follows the last where none is."""
+    cases = (sql("WHEN {} <= {rung} THEN {rung}", number, rung=rung) for rung in draw.rungs)
+    return sql("CASE {} ELSE {} END", join(" ", cases), draw.rungs[-1] + 1)
 
 
 def read_weights(source: PrivateSource, prepared: OpenBounds) -> _Weights:
@@ -266,18 +268,19 @@ def read_weights(source: PrivateSource, prepared: OpenBounds) -> _Weights:
 
 
 def weights_by_place(choice: BoundsChoice, rows: Mapping[str, Iterable[int]]) -> _Weights:
-    """Sum the weights of exact rows by the place of rows, and by that of groups."""
+    """Sum the weights of exact rows by the rungs below their rows, and by those below groups."""
     found = {}
     for name, draw in _places(choice):
-        found[name] = weights = [0] * (len(draw.rungs) + 2)  # the last: nowhere
-        for place, weight in zip(rows[name], rows[_WEIGHT], strict=True):
-            weights[int(place)] += int(weight)
-        weights.pop()
-    return found.get(_ROW_PLACE, []), found.get(_GROUP_PLACE, [])
+        found[name] = weights = [0] * (len(draw.rungs) + 1)
+        for number, weight in zip(rows[name], rows[_WEIGHT], strict=True):
+            if number != _NOWHERE:
+                place = number if draw.shared else bisect_left(draw.rungs, number)
+                weights[int(place)] += int(weight)
+    return found.get(_ROWS, []), found.get(_GROUPS, [])
 
 
 def _places(choice: BoundsChoice) -> list[tuple[str, BoundDraw]]:
-    of = ((_ROW_PLACE, choice.rows), (_GROUP_PLACE, choice.groups))
+    of = ((_ROWS, choice.rows), (_GROUPS, choice.groups))
     return [(name, draw) for name, draw in of if draw is not None]
 
 

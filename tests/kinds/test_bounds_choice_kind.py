@@ -92,7 +92,7 @@ def exact(
     LAB.fill(rows)
     choice, found = chosen(plan), LAB.rows(written(plan))
     assert sorted(row[0] for row in found) == list(range(1, len(found) + 1))
-    drawn = {"row_place": choice.rows, "group_place": choice.groups}
+    drawn = {"rows": choice.rows, "groups": choice.groups}
     names = [*(name for name, draw in drawn.items() if draw is not None), "weight"]
     columns = zip(*found, strict=True) if found else ((),) * (len(names) + 1)
     read = dict(zip([f"__dpsql_{name}" for name in names], list(columns)[1:], strict=True))
