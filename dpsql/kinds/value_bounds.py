@@ -5,6 +5,7 @@ It is a release of its own, of an expression over rows that a condition leaves, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dpsql.core.quoting import INTERNAL_PREFIX
@@ -17,13 +18,14 @@ from dpsql.ir.plan import BlockPlan, PreparedValueBounds
 from dpsql.ir.query import UnboundedValue
 from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT
 from dpsql.privacy.mechanisms.value_bounds import ValueBounds
-from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
+from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.expressions.ranges import Numbers
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import RowValue
 from dpsql.sql.rewrite.rows import PrivateRows
 
 _PLACE, _WEIGHT = f"{INTERNAL_PREFIX}place", f"{INTERNAL_PREFIX}weight"
+_FLIGHT = 16  # rungs that are searched by comparisons, beside the first two: eight octaves
 
 
 def value_bounds_sql(
@@ -50,18 +52,9 @@ def value_bounds_sql(
         derived(rows.select([sql("{} AS {}", written, name)])),
         name=name,
     )
-    size = rows.internal("size")
-    sized = sql(
-        "SELECT {}, {name}, {} AS {} FROM {} WHERE {}",
-        rows.unit,
-        _place_of_size(draw, sql("abs({})", name), dialect),
-        size,
-        derived(doubles),
-        _counts(given, name, dialect),
-        name=name,
-    )
     middle = len(draw.sizes)
-    steps_away = column(size, 0, middle, dialect=dialect)
+    counted = sql("{} WHERE {}", derived(doubles), _counts(given, name, dialect))
+    sized, steps_away = _sized(draw, counted, rows, name)
     placed = sql(
         "SELECT {}, CASE WHEN {} < {} THEN {} ELSE {} END AS {} FROM {}",
         rows.unit,
@@ -123,18 +116,53 @@ def _counts(given: RowValue, double: Sql, dialect: Dialect) -> Sql:
     return sql("{} AND NOT {}", some, dialect.is_nan(double))
 
 
-def _place_of_size(draw: ValueBounds, size: Sql, dialect: Dialect) -> Sql:
-    """Write how many rungs are below the size of a value: as few comparisons as halving takes."""
+def _sized(draw: ValueBounds, source: Sql, rows: PrivateRows, name: Sql) -> tuple[Sql, Ranged]:
+    """Write values with the number of rungs below the size of each, and that number.
 
-    def place(first: int, last: int) -> Sql:
-        if first == last:
-            return digits(first)
-        half = (first + last) // 2
-        limit = dialect.double(draw.sizes[half])
-        branches = place(first, half), place(half + 1, last)
-        return sql("CASE WHEN {} <= {} THEN {} ELSE {} END", size, limit, *branches)
+    If every second rung is twice as large, from the third on, a size is divided by a power of 2
+    first, which rounds nothing, until it is among the lowest rungs: so many rungs take few
+    comparisons.
+    """
+    size, at, dialect = rows.internal("size"), rows.internal("at"), rows.dialect
+    sizes, most, times = draw.sizes, len(draw.sizes), 2.0 ** (_FLIGHT // 2)
+    doubled = all(a * times == b for a, b in zip(sizes[2:], sizes[2 + _FLIGHT :], strict=False))
+    lowest = min(2 + _FLIGHT, most) if doubled else most
+    ends = sizes[lowest - 1 : most - 1 : _FLIGHT]  # of all flights but the last
+    flights = range(len(ends) + 1)
+    sized = sql("SELECT {}, {name}, abs({name}) AS {} FROM {}", rows.unit, size, source, name=name)
+    divisors = [dialect.double(times**flight) for flight in flights]
+    passed = [digits(flight * _FLIGHT) for flight in flights]
+    divided = sql(
+        "SELECT {}, {}, {size} / {} AS {size}, {} AS {} FROM {}",
+        *(rows.unit, name),
+        *(_searched(size, ends, each, dialect) for each in (divisors, passed)),
+        *(at, dialect.derived(sized)),
+        size=size,
+    )
+    rungs = _searched(size, sizes[:lowest], list(map(digits, range(lowest + 1))), dialect)
+    within = column(rungs, 0, lowest, dialect=dialect)
+    below = (column(at, 0, flights[-1] * _FLIGHT, dialect=dialect) + within).at_most(most)
+    found = sql(
+        "SELECT {}, {}, {} AS {} FROM {}",
+        *(rows.unit, name, below.sql, at, dialect.derived(divided)),
+    )
+    return found, below.named(at)
 
-    return place(0, len(draw.sizes))
+
+def _searched(size: Sql, limits: Sequence[float], found: Sequence[Sql], dialect: Dialect) -> Sql:
+    """Write the one of ``found`` that belongs to a size, by how many limits are below it.
+
+    As few comparisons are computed as halving takes.
+    """
+    if not limits:
+        return found[0]
+    half = (len(limits) - 1) // 2
+    return sql(
+        "CASE WHEN {} <= {} THEN {} ELSE {} END",
+        *(size, dialect.double(limits[half])),
+        _searched(size, limits[:half], found[: half + 1], dialect),
+        _searched(size, limits[half + 1 :], found[half + 1 :], dialect),
+    )
 
 
 def read_value_weights(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +29,7 @@ from dpsql.kinds.bounds_choice import decode_bounds, encode_bounds
 from dpsql.kinds.value_bounds import value_bounds_sql
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT, FoundBounds
+from dpsql.privacy.mechanisms.value_bounds import value_bounds
 
 COLUMNS = (
     *(("u", "BIGINT"), ("x", "DOUBLE"), ("i", "BIGINT"), ("p", "DECIMAL(12,2)")),
@@ -144,6 +149,29 @@ def test_weights_are_those_of_units_divided_among_their_values() -> None:
     expected = {place: half, -tenth: half, len(sizes): WHOLE_WEIGHT, 0: WHOLE_WEIGHT}
     assert exact(plan, rows) == expected
     assert not exact(plan, [])
+
+
+@pytest.mark.parametrize("ladder", ["of fractions", "of integers", "of 5", "irregular"])
+def test_a_value_is_above_the_rungs_that_are_smaller(ladder: str) -> None:
+    plan = asked("SELECT sum(x) FROM r")
+    draw = plan.value_bounds[0]
+    if ladder != "of fractions":
+        whole = value_bounds(draw.size.loss, draw.sign.loss, 1.0, whole=True).size.rungs
+        rungs = {"of integers": whole, "of 5": whole[:5]}.get(ladder, (*whole[:20], 10**6, 10**9))
+        draw = replace(draw, unit=1.0, size=replace(draw.size, rungs=rungs))
+    sizes = draw.sizes
+    values = [0.0, 5e-324, 1e-300, 1e300, sys.float_info.max, INFINITE]
+    values += [math.nextafter(size, to) for size in sizes for to in (0.0, size, INFINITE)]
+    values += [-value for value in values]
+    LAB.fill([(unit, value, 0, 0, 0, "p") for unit, value in enumerate(values)])
+    found = plan.block.bounds_found
+    assert found is not None
+    rows = LAB.rows(text(value_bounds_sql(plan, found.values[0], draw, DUCKDB)))
+    expected: Counter[int] = Counter()
+    for value in values:
+        above = bisect_left(sizes, abs(value))
+        expected[len(sizes) + (above if value >= 0 else -above)] += WHOLE_WEIGHT
+    assert {int(place): int(weight) for _, place, weight in rows} == expected
 
 
 def test_bounds_of_a_value_are_found_once_and_not_where_they_are_public() -> None:
