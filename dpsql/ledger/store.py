@@ -314,6 +314,25 @@ class Ledger:
             lambda sql: releases.on_rows(sql, key_by_name(sql, account), rows, most)
         )
 
+    def stored_on_each(
+        self, account: str, rows: Sequence[str], most: int
+    ) -> tuple[tuple[Stored, ...], ...]:
+        """List stored answers for each of several ends of fingerprints, in their order; free.
+
+        Those of each are what :meth:`stored_on_rows` lists. All are read from one state of the
+        ledger.
+        """
+        check_path(account)
+        for each in rows:
+            check_name("end of a fingerprint", each)
+        check_units("most", most)
+
+        def read(sql: Backend) -> tuple[tuple[Stored, ...], ...]:
+            key = key_by_name(sql, account)
+            return tuple(releases.on_rows(sql, key, each, most) for each in rows)
+
+        return self._link.read(read)
+
     # -- streams ------------------------------------------------------------------------------
 
     def create_stream(

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice, product
+from itertools import compress, islice, product
 
 from dpsql.core.periods import Period
 from dpsql.errors import QueryRefused
@@ -87,6 +87,11 @@ class KeptReleases:
     def on_rows(self, rows: str, most: int, limit: AgeLimit) -> tuple[Stored, ...]:
         """List the releases of the same rows whose groups add up, the oldest first."""
         return _kept(self._ledger().stored_on_rows(self._analyst, rows, most), limit)
+
+    def on_each(self, rows: Sequence[str], limit: AgeLimit) -> tuple[bool, ...]:
+        """Tell of each of these rows whether the latest release whose groups add up is kept."""
+        found = self._ledger().stored_on_each(self._analyst, rows, 1)
+        return tuple(bool(_kept(each, limit)) for each in found)
 
 
 def _kept(found: Iterable[Stored], limit: AgeLimit) -> tuple[Stored, ...]:
@@ -243,8 +248,8 @@ class RollUps:
             draw = None if choice is None else choice.rows
             given = [None] if draw is None else [FoundBounds(rows) for rows in draw.rungs]
             marks = rows_fingerprints(asked, (_with_rows(asked, bounds) for bounds in given))
-            with_rows = zip(given, marks, strict=True)
-            found.append([each for each, mark in with_rows if self._kept.on_rows(mark, 1, limit)])
+            kept = self._kept.on_each(tuple(marks), limit)
+            found.append(list(compress(given, kept)))
         yield from islice(product(*found) if found else (), MAX_ROLL_UP_SOURCES)
 
     def _nearest(

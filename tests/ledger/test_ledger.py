@@ -420,7 +420,7 @@ def test_standing_and_estimate_say_what_can_still_be_asked(
 def test_the_ledger_has_no_call_that_refunds() -> None:
     public = {name for name in dir(Ledger) if not name.startswith("_")}
     queries = {"reserve", "settle", "settle_together", "fail", "stored", "stored_alike"}
-    queries |= {"stored_on_rows", "release_parts"}
+    queries |= {"stored_on_rows", "stored_on_each", "release_parts"}
     streams = {"create_stream", "begin_step", "begin_steps", "publish_step", "fail_step"}
     streams |= {"drop_stream", "streams", "all_streams", "step_releases"}
     streams |= {"readable_streams", "ended_streams"}

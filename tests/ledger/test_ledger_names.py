@@ -55,6 +55,7 @@ def reading(ledger: Ledger, path: str) -> list[Any]:
         lambda: ledger.stored(path, "f1"),
         lambda: ledger.stored_alike(path, "f", 9),
         lambda: ledger.stored_on_rows(path, "f1", 9),
+        lambda: ledger.stored_on_each(path, ["f1"], 9),
         lambda: ledger.spent(path),
         lambda: ledger.total(path),
         lambda: ledger.standing(f"{path}/notebook"),

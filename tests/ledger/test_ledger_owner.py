@@ -314,6 +314,11 @@ def test_answers_are_found_by_the_parts_of_a_fingerprint(ledger: Ledger) -> None
     assert (on_rows(ALICE, "f" * 32), on_rows(ALICE, "0" * 32)) == ([b"0", b"3"], [b"1"])
     assert on_rows(NOTEBOOK, "f" * 32) == on_rows("sales/alic", "f" * 32) == []
     assert [each.payload for each in ledger.stored_on_rows(ALICE, "f" * 32, 1)] == [b"3"]
+    ends = ["f" * 32, "9" * 32, "f" * 32]
+    for most in (1, 10):
+        alone = tuple(ledger.stored_on_rows(ALICE, end, most) for end in ends)
+        assert ledger.stored_on_each(ALICE, ends, most) == alone
+        assert [bool(each) for each in alone] == [True, False, True]
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, MAX_RELEASE])
