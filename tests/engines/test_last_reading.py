@@ -256,6 +256,21 @@ def test_statements_of_one_shape_are_bound_once_and_others_each(
     assert bound.count("SELECT count(*) FROM __DPSQL_STAGE") == 2  # names have no case
 
 
+@pytest.mark.parametrize("stored_anew", [False, True])
+def test_a_stored_table_is_there_as_long_as_it_is_stored(
+    engine: OpenDuckDB, stored_anew: bool
+) -> None:
+    with engine.run() as run, run.over(VISITS).scratch() as scratch:
+        scratch.store("__dpsql_first", generated("SELECT k FROM visits"))
+        scratch.store("__dpsql_other", generated("SELECT k FROM __dpsql_first"))
+        scratch.drop("__dpsql_first")
+        if stored_anew:
+            scratch.store("__dpsql_first", generated("SELECT uid FROM visits"))
+        scratch.integers(generated("SELECT count(*) FROM __dpsql_other WHERE k > 17"))
+        with pytest.raises(EngineError):
+            scratch.integers(generated("SELECT count(*) FROM __dpsql_first WHERE k > 17"))
+
+
 TYPES_OF_KEYS = [
     *("BOOLEAN", "VARCHAR", "BLOB", "BIT", "UUID", "HUGEINT", "DOUBLE", "INTERVAL", "TIME"),
     *("DECIMAL(7,3)", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS", "ENUM('a', 'b''c')"),

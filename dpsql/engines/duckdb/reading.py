@@ -15,7 +15,7 @@ stored table is one of them if its name stands in the text.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
@@ -214,7 +214,7 @@ class DuckDBSheet:
         self._tables = Counter[tuple[str, ...]](names)
         self._over = over
         self._stored: dict[str, _Columns] = {}
-        self._behind: list[Sql] = []  # what the twin has not done yet
+        self._there: dict[str, _Columns] = {}  # what the twin has of them
         self._last: tuple[_Key, ReadPlan | None] | None = None  # what was read last
         self._connection: duckdb.DuckDBPyConnection | None = None
 
@@ -224,13 +224,13 @@ class DuckDBSheet:
         key = self._key(statement)
         found, plan = self._reading.known.get(key), None
         if found is None:
-            found, plan = self._reading.read(self._twin(), statement, self._tables)
+            found, plan = self._reading.read(self._twin(statement), statement, self._tables)
             self._reading.known.add(key, found)
         self._last = key, plan
         return found.columns
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
-        """Have the twin make an empty table of its columns, once it is asked again."""
+        """Have the twin make an empty table of its columns, once it reads what names it."""
         assert self._last is not None, "it was read"
         key, plan = self._last
 
@@ -239,15 +239,11 @@ class DuckDBSheet:
             told = None if plan is None or given else plan.columns()
             return told or self._bound(statement, given)
 
-        columns = self._reading.columns_of(key, bind)
-        self._stored[name] = columns
-        listed = join(", ", (sql("{} {}", quoted(n), t.sql) for n, t in columns))
-        self._behind.append(sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))
+        self._stored[name] = self._reading.columns_of(key, bind)
 
     def dropped(self, name: str) -> None:
-        """Have the twin drop it, once it is asked again."""
+        """Have the twin drop it, before it reads what names it."""
         del self._stored[name]
-        self._behind.append(sql("DROP TABLE temp.main.{}", quoted(name)))
 
     def _key(self, statement: Sql) -> _Key:
         """Return a key that is equal for statements with the same plan.
@@ -258,35 +254,52 @@ class DuckDBSheet:
         text = statement.render(DUCKDB_TEXT)
         if self._salt is not None:
             text = text.replace(str(self._salt), "0" * len(str(self._salt)))
-        folded = text.lower()
-        stored = [each for each in sorted(self._stored.items()) if each[0].lower() in folded]
+        stored = [(name, self._stored[name]) for name in _named(self._stored, text)]
         of_stored = _digest(repr(stored).encode())
         return _Key(self._over, of_stored, self._reading.known.shape_of(text))
 
     def _bound(self, statement: Sql, given: GivenValues) -> _Columns:
         """Return the names and types of a statement's columns. Raises ``EngineError``."""
         try:
-            found = relation(self._twin(), statement, list(given) or None)
+            found = relation(self._twin(statement), statement, list(given) or None)
             types = (SqlType.of(str(type_)) for type_ in found.types)
             return tuple(zip(found.columns, types, strict=True))
         except duckdb.Error:
             pass
         raise EngineError()
 
-    def _twin(self) -> duckdb.DuckDBPyConnection:
-        """Return the connection to the twin, with empty tables of all that is stored.
+    def _twin(self, statement: Sql) -> duckdb.DuckDBPyConnection:
+        """Return the connection to the twin, with the stored tables that a statement names.
 
-        While all statements are known, nothing is done there.
+        They are empty. While all statements are known, nothing is done there.
         """
         if self._connection is None:
             self._connection = self._reading.opened()
         failed = False
         try:
-            for statement in self._behind:
-                execute(self._connection, statement)
+            for name in _named(self._stored | self._there, statement.render(DUCKDB_TEXT)):
+                columns = self._stored.get(name)
+                if columns != self._there.get(name):
+                    self._bring(self._connection, name, columns)
         except duckdb.Error:
             failed = True
         if failed:
             raise EngineError()
-        self._behind.clear()
         return self._connection
+
+    def _bring(
+        self, connection: duckdb.DuckDBPyConnection, name: str, columns: _Columns | None
+    ) -> None:
+        """Have the twin drop its table of a name, and make one of these columns, if there are."""
+        if self._there.pop(name, None) is not None:
+            execute(connection, sql("DROP TABLE temp.main.{}", quoted(name)))
+        if columns is not None:
+            listed = join(", ", (sql("{} {}", quoted(n), t.sql) for n, t in columns))
+            execute(connection, sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))
+            self._there[name] = columns
+
+
+def _named(tables: Iterable[str], text: str) -> list[str]:
+    """List the tables whose names stand anywhere in a text; no statement reads another."""
+    folded = text.lower()
+    return sorted(name for name in tables if name.lower() in folded)
