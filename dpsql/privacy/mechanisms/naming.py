@@ -125,16 +125,21 @@ class MeanNoise:
         """The standard deviation, in steps."""
         return self.noises[0].std if len(self.noises) == 1 else self.sigma
 
+    @property
+    def rounded(self) -> int:
+        """By how much its tail is bounded farther out than it is, in steps."""
+        return 0 if len(self.noises) == 1 else _ROUNDED
+
     def sf(self, t: int) -> float:
         """Bound P[mean > t] from above: by the exact tail of one round, or smoothly of several."""
         if len(self.noises) == 1:
             return self.noises[0].sf(t)
-        tail = normal_sf(np.array([(t - _ROUNDED) / self.sigma]))
+        tail = normal_sf(np.array([(t - self.rounded) / self.sigma]))
         return min(1.0, float(tail[0]) * _UP + _NEVER)
 
     def quantile_sf(self, p: float) -> int:
         """Find the smallest integer t that is exceeded with probability ``p`` at most."""
-        guess = round(self.sigma * normal_quantile_sf(math.log(min(p, 0.5))))
+        guess = round(self.sigma * normal_quantile_sf(math.log(min(p, 0.5)))) + self.rounded
         return smallest(lambda t: self.sf(t) <= p, guess)
 
 
@@ -156,7 +161,9 @@ class NamingRound:
     @property
     def threshold(self) -> int:
         """T: the mean weight that a key must exceed, in steps."""
-        return self.floor * WEIGHT_STEPS + fresh_threshold(self.noise, self.delta, self.weights)
+        beyond = self.noise.rounded
+        hiding = fresh_threshold(self.noise, self.delta, self.weights, beyond)
+        return self.floor * WEIGHT_STEPS + hiding
 
     def rho(self, released: int | None) -> float:
         """Compute the zCDP cost of what the round draws itself."""

@@ -284,9 +284,13 @@ def _continuous_threshold(
 
 
 @lru_cache(maxsize=4096)
-def fresh_threshold(noise: TailedNoise, delta: float, weights: Weights) -> int:
-    """Find the smallest threshold, above any floor, that hides fresh groups up to ``delta``."""
-    guess = round(_hiding(delta, noise.sigma, weights))
+def fresh_threshold(noise: TailedNoise, delta: float, weights: Weights, beyond: int = 0) -> int:
+    """Find the smallest threshold, above any floor, that hides fresh groups up to ``delta``.
+
+    ``beyond`` is about how much farther out than a normal tail that of the noise is bounded, from
+    where the search begins.
+    """
+    guess = round(_hiding(delta, noise.sigma, weights)) + beyond
     return smallest(lambda t: fresh_delta(noise, t, weights) <= delta, guess)
 
 
