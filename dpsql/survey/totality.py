@@ -27,6 +27,7 @@ from dpsql.engines.embedded.running import execute, serialized_plan
 from dpsql.engines.evidence.edges import DECIMALS, EDGES, SCALARS, Edge, edge_sql
 from dpsql.engines.evidence.evidence import BUCKETS, PATTERNED, SPECIFIED, call_of, calls
 from dpsql.engines.evidence.verdicts import FAILS, NULL, TOTAL, EngineVersion, Verdicts
+from dpsql.syntax.row_functions import PATHS_TRIED
 
 _PARTS = (
     *("century", "day", "decade", "hour", "microseconds", "millennium", "milliseconds", "minute"),
@@ -57,6 +58,7 @@ _CONSTANTS: Final[Mapping[str, Sequence[tuple[str | int, ...]]]] = {
         (f"%{directive}",) for directive in (*"YmdHMSyjBbAapIGVufFT%", "-d", "-m", "-H", "-I")
     ],
     **{key: [(each,) for each in _SEARCHED] for key in ("regexp_matches", "regexp_full_match")},
+    "json_extract_string": [(path,) for path in PATHS_TRIED],
     "regexp_extract": [(each, 0) for each in _SEARCHED] + [("(a)|(b)", 1), ("(a)|(b)", 2)],
     "regexp_replace": [
         (each, *more) for each in _SEARCHED for more in (("",), ("yy",), ("\\0-", "g"), ("", "g"))

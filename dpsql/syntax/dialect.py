@@ -199,6 +199,10 @@ class PrivateDuckDB(DuckDB):
 
     ORIGINAL_NAME_META_KEY = WRITTEN_NAME
 
+    def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
+        """Leave a path into JSON as it is written: a field ``a.b`` is no path of two."""
+        return path
+
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS = ['"', "`"]  # noqa: RUF012
         KEYWORDS = {  # noqa: RUF012

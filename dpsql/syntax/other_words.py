@@ -35,6 +35,9 @@ _MOVED: Final = "Write d + INTERVAL 1 DAY, with a whole number."
 _WHOLE_UNITS: Final = (
     "Systems count whole days or midnights between: date_diff('day', a, b) counts midnights."
 )
+_PARTS_OF_JSON: Final = (
+    "Write x->>'$.a.b', whose value is a text; CAST(x->>'$.a' AS INT) makes a number of it."
+)
 INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _TRUNCATED),
     **dict.fromkeys(("datediff", "date_diff"), _DIFFERENCE),
@@ -49,6 +52,8 @@ INSTEAD: Final[Mapping[str, str]] = {
         "WHERE random() < 0.1, with a number from 0 to 1, takes a sample of the privacy units; "
         "it stands alone between AND, and has no seed.",
     ),
+    **dict.fromkeys(("json_extract", "json_extract_path", "->"), _PARTS_OF_JSON),
+    **dict.fromkeys(("json_value", "json_extract_scalar", "json_query"), _PARTS_OF_JSON),
     "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR).",
 }
 """What to write instead of a call that is refused, by the name of the function."""
@@ -242,6 +247,10 @@ def _filled(value: exp.Expr, other: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=value, expressions=[other])
 
 
+def _json_text(document: exp.Expr, path: exp.Expr) -> exp.Expr:
+    return exp.JSONExtractScalar(this=document, expression=path)
+
+
 def _called(kind: type[exp.Expr]) -> Callable[[exp.Expr], exp.Expr]:
     return lambda value: kind(this=value)
 
@@ -268,6 +277,10 @@ _BUILDS: Final[Mapping[str, _Build]] = {
     "NVL2": _of("NVL2", three=_choice_by_null),
     "ZEROIFNULL": _of("ZEROIFNULL", one=lambda value: _filled(value, exp.Literal.number(0))),
     "SAFE_DIVIDE": _of("SAFE_DIVIDE", two=_divided),
+    **{
+        name: _of(name, two=_json_text)
+        for name in ("GET_JSON_OBJECT", "JSON_EXTRACT_PATH_TEXT", "JSON_EXTRACT_STRING")
+    },
     "VAR": _of("VAR", one=_called(exp.Variance)),
     "VARP": _of("VARP", one=_called(exp.VariancePop)),
     "STD": _of("STD", one=_called(exp.Stddev)),  # of a sample, but in MySQL; docs/sql.md says so

@@ -26,6 +26,8 @@ PATTERNS_TRIED: Final = (
     *("^[+-]?\\d+(\\.\\d+)?$", "^\\w+\\s", "[\\]\\[\\^&-]", "\\$\\{.\\}", "é?😀", "^%|_|\\\\"),
 )
 """Regular expressions that surveys compare."""
+PATHS_TRIED: Final = ('$."a"', "$[0]", '$."a"[0]."c"')
+"""Paths into JSON that surveys compare, in their one spelling."""
 ANY_NUMBERS: Final = ("NUMBERS",)
 """All that become DOUBLE without a way to fail."""
 
@@ -141,6 +143,12 @@ _ROW_FUNCTIONS: Final = (
         *("regexp_replace", (exp.RegexpReplace,), TEXTS, VARCHAR),
         ("'[^0-9]', '', 'g'", "'a+', 'x', ''", "' +', '--', 'g'", "'ß|.', '$1', 'g'"),
         reads="this expression replacement modifiers single_replace?",
+        constant=True,
+    ),
+    RowFunction(
+        *("json_extract_string", (exp.JSONExtractScalar,), TEXTS, VARCHAR),
+        tuple(f"'{path}'" for path in PATHS_TRIED),
+        reads="this expression only_json_types? scalar_only?",
         constant=True,
     ),
     RowFunction("isnan", (exp.IsNan,), ("DOUBLE",), BOOLEAN),

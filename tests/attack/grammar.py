@@ -85,7 +85,18 @@ _FAMILY: Final = {
     "number": ("INTEGER", "DOUBLE", "FLOAT", "DECIMAL", "BIGINT", "UHUGEINT", "HUGEINT"),
 }  # fmt: skip
 _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
-_PREDICATES: Final = ("LIKE", "NOT LIKE", "ILIKE", "SIMILAR TO", "GLOB", "~", "^@", "LIKE '%' ||")
+_PREDICATES: Final = (
+    "LIKE",
+    "NOT LIKE",
+    "ILIKE",
+    "SIMILAR TO",
+    "GLOB",
+    "~",
+    "^@",
+    "LIKE '%' ||",
+    "->>'a' =",
+    "->'$[0].a'->>0 =",
+)
 _ARITHMETIC: Final = ("+", "-", "*", "/", "//", "%", "**", "^", "||", "&", "|", "<<", ">>")
 _COLLATIONS: Final = ("NOCASE", "NOACCENT", "de", "C", "POSIX")
 _VISITS: Final = ("k", "s", "n", "big", "x", "wide", "amount", "d", "ts", "flag", "c")

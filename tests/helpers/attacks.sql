@@ -638,6 +638,16 @@ expression_not_allowed: select count(*) from visits where s ~ '(a+)+$'
 answers: select count(*) from visits where regexp_matches(s, 'a')
 expression_not_allowed: select count(*) from visits where s ~ 'a\1'
 expression_not_allowed: select count(*) from visits where s ~ c
+answers: select s->>'$.a[0]', s->'b'->>'c d', count(*) from visits where s->>'a' = 'x' group by all
+answers: select (s->>'a')::int, count(*) from visits group by 1
+expression_not_allowed: select s->>'$.*', count(*) from visits group by 1
+expression_not_allowed: select s->>'$."*"', count(*) from visits group by 1
+expression_not_allowed: select s->>c, count(*) from visits group by 1
+expression_not_allowed: select s->'a', count(*) from visits group by 1
+expression_not_allowed: select count(*) from visits where json_extract_string(s, ['a', 'b']) is null
+can_fail: select k->>'a' as a_number_is_no_document, count(*) as n from visits group by 1
+query_too_large: select s->>'a'->>'b'->>'c' as documents_in_documents, count(*) as n from visits group by 1
+groups_by_unit: select concat('[', uid, ']')->>0, count(*) from visits group by 1
 expression_not_allowed: select strftime(ts, '%'), count(*) from visits group by 1
 expression_not_allowed: select regexp_replace(s, '', 'xxxxxxxxxx', 'g'), count(*) from visits group by 1
 query_too_large: select count(*) from visits where replace(replace(s, 'a', 'aaaaaaaaaa'), 'a', 'aaaaaaaaaa') = s

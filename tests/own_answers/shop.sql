@@ -188,6 +188,9 @@ SELECT left(channel, 2) AS l, right(channel, 2) AS r, COUNT(*) FROM orders GROUP
 SELECT left(channel, -1) AS l, right(channel, -1) AS r, COUNT(*) FROM orders GROUP BY ALL;
 SELECT substring(channel, 0, 2) AS a, substring(channel, -2, 1) AS b, substring(channel, 2) AS c, COUNT(*) FROM orders GROUP BY ALL;
 SELECT replace(channel, 'n', '') AS c, strpos(channel, 'n') AS p, COUNT(*) FROM orders GROUP BY ALL;
+SELECT json_extract_string(concat('{"c": ["', channel, '"]}'), '$.c[0]') AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT concat('{"c": {"d": "', channel, '"}}')->'c'->>'d' AS c, SUM(amount) FROM orders GROUP BY c;
+SELECT COUNT(*) FROM orders WHERE (channel->>'$.c') IS NULL;
 SELECT split_part(channel, 'n', 1) AS a, split_part(channel, '', 1) AS b, COUNT(*) FROM orders GROUP BY ALL;
 SELECT lpad(channel, 4, '*') AS c, rpad(coupon, 3, '.') AS d, COUNT(*) FROM orders GROUP BY ALL;
 SELECT COUNT(*) FROM orders WHERE channel LIKE '%n_';

@@ -17,6 +17,7 @@ from dpsql.syntax.row_functions import PARTS
 
 __all__ = ["connections"]
 
+DOCUMENT = """concat('{"a": [{"b c": "', s, '"}, ', k, '], "d.e": 1}')"""
 DUCKDBS = (
     *("date_part('hour', ts)", "date_part('dow', d)", "datepart('month', ts)", "weekday(d)"),
     *("date(ts)", "date_add(d, INTERVAL 3 DAY)", "d + INTERVAL (3) DAY", "weekday(ts) + 1"),
@@ -43,6 +44,8 @@ DUCKDBS = (
     "regexp_full_match(c, 'r.d')",
     *("regexp_extract(c, '[d-g]+')", "regexp_extract(c, 'r(e+)', 1)"),
     *("regexp_replace(c, '[aeiou]', '*')", "regexp_replace(c, 'E', '$1', 'gi')"),
+    *(f"json_extract_string({DOCUMENT}, '{path}')" for path in ("$.a", "a", '$.a[0]."b c"', "$.x")),
+    *(f"{DOCUMENT}->'a'->0->>'b c'", f"{DOCUMENT}->>'$.a'"),
     *("time_bucket(INTERVAL 7 DAY, ts)", "strlen(s)", "strlen(c || 'aß\u07ff\u0800€\uffff😀\n')"),
 )  # fmt: skip
 """Calls that DuckDB has as well."""
@@ -73,6 +76,9 @@ OTHERS = {
     "strftime('%d', d) IN (7, 17, k)": "day(d) IN (7, 17, k)",
     "(strftime(ts, '%M')) <> -(0)": "minute(ts) <> 0",
     "strftime(d, '%d') > '15'": "strftime(d, '%d') > '15'",
+    "(s->'a')->>0": "CASE WHEN json_valid(s) THEN json_extract_string(s, '$.a[0]') END",
+    f"get_json_object({DOCUMENT}, '$.a[1]')": f"{DOCUMENT}->>'$.a[1]'",
+    f"json_extract_path_text({DOCUMENT}, 'd.e')": f"json_extract_string({DOCUMENT}, 'd.e')",
     "width_bucket(k, 0, 4, 2)": "CASE WHEN k < 0 THEN 0 WHEN k < 4 THEN k // 2 + 1 "
     "WHEN k >= 4 THEN 3 END",
     "width_bucket(k + 0.5, (-1), 1.5, 1)": "CASE WHEN k + 0.5 < -1 THEN 0 "
@@ -95,6 +101,9 @@ REFUSED = (
     *("width_bucket(k, 4, 0, 2)", "width_bucket(k, 0, k, 2)", "width_bucket(k, 0, 4, 2.5)"),
     *("width_bucket(k, 0, 1e300, 2)", "width_bucket(k, 0, 4)", "width_bucket(k, 0, 4, 0)"),
     *("width_bucket(width_bucket(k, 0, 4, 999), 0, 4, 999)", "width_bucket(k, [1, 2])"),
+    *("s->>'$.*'", "s->>'*'", "s->>'$.a[*]'", "s->>c", "s->>'$'", "s->>''", "s->>'/a'", "s->>-1"),
+    *("s->'a'", "json_extract(s, '$.a')", "json_value(s, '$.a')", "json_extract_string(s, ['a'])"),
+    *("json_extract_path_text(s, 'a', 'b')", "s->c->>'a'", "s->>'$..a'", "s->>'$.a '"),
     *("dateadd(day, k, d)", "(k, n) = (1, 2)", "(k, n) IN ((1, 2))", "timezone('UTC', s)"),
 )  # fmt: skip
 

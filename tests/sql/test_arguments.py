@@ -83,7 +83,7 @@ SAMPLES: Final = (
     "t1 + INTERVAL 1 DAY",
     *("replace(s1, 'a', 'b')", "split_part(s1, 'a', 1)", "strftime(t1, '%Y')"),
     *("regexp_matches(s1, 'a')", "regexp_extract(s1, 'a', 0)", "regexp_replace(s1, 'a', 'b', 'g')"),
-    "time_bucket(INTERVAL 1 DAY, t1)",
+    *("time_bucket(INTERVAL 1 DAY, t1)", "s1->>'a'"),
     *(
         re.sub(r"\bb\b", f"{kind}2", re.sub(r"\ba\b", f"{kind}1", call))
         for each in ROW_FUNCTIONS.values()

@@ -47,15 +47,21 @@ _CALL: Final = NodeArguments("this expressions")
 
 
 def _parts_called(tree: exp.Expr) -> exp.Expr:
-    """Write EXTRACT(hour FROM t) as hour(t): the function that all versions of DuckDB plan.
+    """Write EXTRACT(hour FROM t) as hour(t), and x->>'$.a' as json_extract_string(x, '$.a').
 
+    The first is the function that all versions of DuckDB plan, the second one needs no brackets.
     Uses up the tree.
     """
-    for node in list(tree.find_all(exp.Extract)):
-        function = PARTS.get(extracted_part(node.this))
-        if function is None:
+    for node in list(tree.find_all(exp.Extract, exp.JSONExtractScalar)):
+        call: exp.Expr
+        if isinstance(node, exp.JSONExtractScalar):
+            call = exp.Anonymous(
+                this="json_extract_string", expressions=[node.this, node.expression]
+            )
+        elif (function := PARTS.get(extracted_part(node.this))) is not None:
+            call = function.nodes[0](this=node.expression)
+        else:
             continue
-        call = function.nodes[0](this=node.expression)
         tree = call if node is tree else tree
         put(node, call)
     return tree

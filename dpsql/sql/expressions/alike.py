@@ -28,6 +28,7 @@ from dpsql.sql.expressions.silent_casts import (
 )
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.dialect import WRITTEN_NAME, PrivateDuckDB
+from dpsql.syntax.json_paths import Steps, read_path, write_path
 from dpsql.syntax.moment_formats import of_date_format, of_to_char
 from dpsql.syntax.patterns import PatternRefused, read_pattern
 from dpsql.syntax.text import NAMED, display, put
@@ -45,6 +46,7 @@ _FIRST_LONGER: Final = ("\x80", "\u0800", "\U00010000")
 """The first characters that take two, three and four bytes in UTF-8."""
 _LAST: Final = "\U0010ffff"
 _END: Final = Context(prec=15)
+_MOST_OF_PLACE: Final = 9  # digits
 _MOST_BUCKETS: Final = 1_000
 _MOST_NODES: Final = 8
 _TWO: Final = 2
@@ -293,6 +295,42 @@ def _suffixed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
         case [text, end]:
             return exp.EndsWith(this=text, expression=end)
     return None
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+
+def _json_part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write x->'a'->>'b' as x->>'$."a"."b"': a path in its one spelling.
+
+    A part that is not there is NULL, and so is each part of it.
+    """
+    steps: Steps = ()
+    document: exp.Expr | None = node
+    while isinstance(document, exp.JSONExtract | exp.JSONExtractScalar):
+        path = _json_path(document)
+        if path is None:
+            return None
+        steps = (*path, *steps)
+        document = document.this
+        inner = document.unnest()
+        document = inner if isinstance(inner, exp.JSONExtract) else document
+        if isinstance(document, exp.JSONExtractScalar):
+            break  # whose value is a text, and read anew
+    written = write_path(steps)
+    if document is node.this and _text(node.expression) == written:
+        return None
+    return exp.JSONExtractScalar(this=document, expression=exp.Literal.string(written))
+
+
+def _json_path(node: exp.Expr) -> Steps | None:
+    if not _given(node, "this", "expression", "only_json_types", "scalar_only"):
+        return None
+    place = node.expression
+    if isinstance(place, exp.Literal) and place.is_int and len(place.name) <= _MOST_OF_PLACE:
+        return (int(place.name),)
+    text = _text(place)
+    return None if text is None else read_path(text)
 
 
 # -- patterns and formats -------------------------------------------------------------------------
@@ -576,6 +614,7 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.ArrayContains: _contained,
     exp.Bracket: _slice,
     exp.Dot: _method,
+    exp.JSONExtractScalar: _json_part,
     exp.Collate: _collated,
     exp.ConcatWs: _joined_by,
     exp.WidthBucket: _bucketed,

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
+from dpsql.syntax.json_paths import MOST_OF_PATH, read_path, write_path
 from dpsql.syntax.moment_formats import DIRECTIVES, MOST_OF_FORMAT, read_format
 from dpsql.syntax.patterns import PatternRefused, read_pattern
 
@@ -113,6 +114,19 @@ def _format(node: exp.Expr) -> Objection | None:
     return None
 
 
+def _path(node: exp.Expr) -> Objection | None:
+    text = text_literal_of(node.expression)
+    steps = None if text is None else read_path(text)
+    if steps is None or text != write_path(steps):
+        return (
+            "a path into JSON is a constant with the names of fields and places in lists over "
+            "private rows",
+            f"For example x->>'$.a.b[0]' or x->>'a', of at most {MOST_OF_PATH} characters, without "
+            "wildcards.",
+        )
+    return None
+
+
 def _width(node: exp.Expr) -> Objection | None:
     if isinstance(node.this, exp.Interval) and text_literal_of(node.this.this) is not None:
         return None
@@ -127,4 +141,5 @@ _CHECKS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], Objection | None]]] 
     exp.SplitPart: _split,
     exp.TimeToStr: _format,
     exp.DateBin: _width,
+    exp.JSONExtractScalar: _path,
 }

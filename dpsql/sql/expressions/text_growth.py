@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Final
 
 from sqlglot import exp
 
@@ -21,6 +22,9 @@ MAX_WRITTEN_OUT = 10_000
 """Nodes of a statement's expressions over private rows, once they are made total."""
 _TOGETHER = (exp.Concat, exp.DPipe)
 REPLACED = (exp.Replace, exp.RegexpReplace)
+_OF_JSON: Final = (exp.JSONExtract, exp.JSONExtractScalar)
+_DOUBLINGS_OF_JSON: Final = 3
+"""How often a part of JSON may double as it is written: ``1e20`` becomes 23 characters."""
 
 
 def refuse_growing_text(tree: exp.Query) -> None:
@@ -28,7 +32,7 @@ def refuse_growing_text(tree: exp.Query) -> None:
 
     Raises ``QueryRefused``. Checked by ``tests/pipeline/test_tail_limits.py``.
     """
-    if tree.find(*_TOGETHER, exp.ConcatWs, *REPLACED) is None:
+    if tree.find(*_TOGETHER, exp.ConcatWs, *REPLACED, *_OF_JSON) is None:
         return
     if _doublings(tree, {}, texts=True) > MAX_TEXT_DOUBLINGS:
         raise QueryRefused(
@@ -115,7 +119,7 @@ def _own_nodes(query: exp.Expr) -> Iterator[exp.Expr]:
 
 def _concatenated(select: exp.Select) -> int:
     """Count the most columns that are put together in one text, times the growth by replacing."""
-    kinds = (*_TOGETHER, exp.ConcatWs, *REPLACED)
+    kinds = (*_TOGETHER, exp.ConcatWs, *REPLACED, *_OF_JSON)
     texts = (node for node in _own_nodes(select) if isinstance(node, kinds))
     outermost = (node for node in texts if not isinstance(node.parent, exp.DPipe))
     return max(map(_times, outermost), default=0)
@@ -123,7 +127,19 @@ def _concatenated(select: exp.Select) -> int:
 
 def _times(text: exp.Expr) -> int:
     replaced = math.prod(map(grows_by, text.find_all(*REPLACED)))
-    return len(list(text.find_all(exp.Column))) * replaced
+    documents = max(map(_documents_around, text.find_all(exp.JSONExtractScalar)), default=0)
+    columns = len(list(text.find_all(exp.Column)))
+    return columns * replaced << _DOUBLINGS_OF_JSON * documents
+
+
+def _documents_around(part: exp.Expr) -> int:
+    """Count how many documents a part of JSON is in, each written as a text in the next one."""
+    found = 0
+    node: exp.Expr | None = part
+    while node is not None and not isinstance(node, exp.Query):
+        found += isinstance(node, exp.JSONExtractScalar)
+        node = node.parent
+    return found
 
 
 def _width(select: exp.Select) -> int:
