@@ -169,6 +169,23 @@ class SqlType:
         return self.kind.endswith("]") or self.kind in ("STRUCT", "MAP", "UNION", "VARIANT")
 
     @property
+    def element(self) -> SqlType | None:
+        """The type of what a list or an array has inside; None for other types.
+
+        >>> SqlType.of("INTEGER[][2]").element, SqlType.of("INTEGER").element
+        (SqlType(text='INTEGER[]'), None)
+        """
+        return _read(self.text[: self.text.rindex("[")]) if self.kind.endswith("]") else None
+
+    def member(self, name: str) -> SqlType | None:
+        """Return the type of a field of a struct; None where it has no such field.
+
+        >>> SqlType.of('STRUCT(a INTEGER, "b c" STRUCT(d DATE))').member("B C").member("d")
+        SqlType(text='DATE')
+        """
+        return _members_of(self.text).get(fold(name))
+
+    @property
     def ends(self) -> tuple[int, int]:
         """The least and the largest value of an integer type. Raises ``KeyError`` for others."""
         signed, bits = INTEGER_BITS[self.kind]
@@ -354,6 +371,27 @@ class _Reader:
             return False
         self._left.pop()
         return True
+
+
+_MEMBER: Final = re.compile(r'"((?:[^"]|"")+)" (.+)', re.DOTALL)
+_OF_MEMBERS: Final = re.compile(r'"(?:[^"]|"")+"|[(),]|[^"(),]+')
+
+
+@lru_cache(maxsize=1024)
+def _members_of(text: str) -> Mapping[str, SqlType]:
+    """Read the fields of a struct by their folded names; none of a type that cannot be declared."""
+    whole = _declared(text)
+    if whole is None or whole.kind != "STRUCT":
+        return {}
+    parts, depth = [""], 0
+    for piece in _OF_MEMBERS.findall(whole.text.removeprefix("STRUCT(").removesuffix(")")):
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        if piece == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    found = (_MEMBER.fullmatch(part.strip()) for part in parts)
+    return {fold(m[1].replace('""', '"')): _read(m[2]) for m in found if m is not None}
 
 
 # -- types in SQL ---------------------------------------------------------------------------------

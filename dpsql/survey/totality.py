@@ -24,7 +24,7 @@ from dpsql.engines.duckdb.forms import BYTES, CALLED_ON_ROWS, OWN_FUNCTIONS
 from dpsql.engines.embedded.lockdown import lock_down
 from dpsql.engines.embedded.plans import read_plan
 from dpsql.engines.embedded.running import execute, serialized_plan
-from dpsql.engines.evidence.edges import DECIMALS, EDGES, SCALARS, Edge, edge_sql
+from dpsql.engines.evidence.edges import DECIMALS, EDGES, SCALARS, Edge, edge_sql, edge_values
 from dpsql.engines.evidence.evidence import BUCKETS, PATTERNED, SPECIFIED, call_of, calls
 from dpsql.engines.evidence.verdicts import FAILS, NULL, TOTAL, EngineVersion, Verdicts
 from dpsql.syntax.row_functions import PATHS_TRIED
@@ -38,7 +38,7 @@ _PARTS = (
 )
 
 
-_NEVER_ASKED: Final = BYTES | {"hash", "list_contains", "list_position", "list_value", ">>"}
+_NEVER_ASKED: Final = BYTES | {"hash", "list_position", "list_value", ">>"}
 SURVEYED_FUNCTIONS: Final = sorted(CALLED_ON_ROWS | (OWN_FUNCTIONS - _NEVER_ASKED))
 """What expressions over private rows can be bound to; operators and comparisons aside."""
 
@@ -58,6 +58,7 @@ _CONSTANTS: Final[Mapping[str, Sequence[tuple[str | int, ...]]]] = {
         (f"%{directive}",) for directive in (*"YmdHMSyjBbAapIGVufFT%", "-d", "-m", "-H", "-I")
     ],
     **{key: [(each,) for each in _SEARCHED] for key in ("regexp_matches", "regexp_full_match")},
+    "struct_extract": [("a",)],
     "json_extract_string": [(path,) for path in PATHS_TRIED],
     "regexp_extract": [(each, 0) for each in _SEARCHED] + [("(a)|(b)", 1), ("(a)|(b)", 2)],
     "regexp_replace": [
@@ -70,6 +71,8 @@ _WIDTHS: Final = tuple(
     for n in (1, 7, 15, 100_000)
     for unit in ("second", "minute", "hour", "day", "week", "month", "year")
 )
+_OF_ELEMENTS: Final = frozenset({"list_contains"})
+"""Functions of a list, and of a value as its elements are."""
 _MOST_ROWS = 600
 _REFUSED_FREE = (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException)
 
@@ -200,6 +203,9 @@ def _signatures(
 ) -> Iterator[tuple[SqlType, ...]]:
     """Yield the argument types to try: each overload's, ANY and T being every type in turn."""
     seen: set[tuple[SqlType, ...]] = set()
+    if name in _OF_ELEMENTS:
+        yield from ((SqlType.of(f"{type_}[]"), type_) for type_ in SCALARS)
+        return
     for parameters, varargs in overloads:
         shapes = [parameters]
         if varargs is not None:
@@ -227,6 +233,7 @@ def _filled(shape: Sequence[str]) -> Iterator[tuple[SqlType, ...]]:
 
 def _kept(part: str) -> str:
     lists = {"ANY[]": "INTEGER[]", "T[]": "INTEGER[]", "MAP(K, V)": "MAP(VARCHAR, INTEGER)"}
+    lists["STRUCT"] = "STRUCT(a INTEGER)"
     return lists.get(part, part)
 
 
@@ -294,7 +301,7 @@ class _Surveyor:
         """Write the call with one of several arguments constant: every edge value in turn."""
         found = []
         for place in range(len(form.types)) if len(form.types) > 1 else ():
-            for value in EDGES[types[place]]:
+            for value in _edges(types[place]):
                 arguments = _columns(len(form.types))
                 arguments[place] = edge_sql(value, types[place])
                 found.append(form.sql(arguments))
@@ -356,12 +363,16 @@ def _severity(verdict: str) -> int:
 
 def _rows(types: Sequence[SqlType]) -> list[Sql]:
     """Combine all edge values and NULL into rows, the extremes first where there are many."""
-    lists = [[*EDGES[kind], None] for kind in types]
+    lists = [[*_edges(kind), None] for kind in types]
     combined = list(itertools.islice(itertools.product(*lists), 200_000))
     if len(combined) > _MOST_ROWS:
         stride = len(combined) / _MOST_ROWS
         combined = [combined[int(i * stride)] for i in range(_MOST_ROWS)]
     return [_row(values, types) for values in combined]
+
+
+def _edges(kind: SqlType) -> Sequence[Edge]:
+    return EDGES.get(kind) or edge_values(kind)
 
 
 def _row(values: Sequence[Edge | None], types: Sequence[SqlType]) -> Sql:

@@ -42,7 +42,7 @@ _OPERATORS: Final = _shaped(
     this expression safe?: DPipe
     this expression negate: Like ILike
     this low high: Between
-    this expressions: In
+    this expressions: In Bracket
     this ifs default: Case
     this true false: If
     this to safe?: Cast TryCast
@@ -64,7 +64,7 @@ _FUNCTIONS: Final = _shaped(
     """
     this: Abs Sign
     this decimals: Ceil Floor Round Trunc
-    this expression: Extract Left Log Nullif Right
+    this expression: ArrayContains Extract Left Log Nullif Right StructExtract
     this expressions: Coalesce
     this expressions ignore_nulls!: Greatest Least
     expressions safe? coalesce!: Concat

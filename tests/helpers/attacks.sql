@@ -638,6 +638,11 @@ expression_not_allowed: select count(*) from visits where s ~ '(a+)+$'
 answers: select count(*) from visits where regexp_matches(s, 'a')
 expression_not_allowed: select count(*) from visits where s ~ 'a\1'
 expression_not_allowed: select count(*) from visits where s ~ c
+does_not_bind: select count(*) from visits where list_contains(s, 'a')
+expression_not_allowed: select count(*) from visits where 'a' in s
+expression_not_allowed: select count(*) from visits where 'a' = any(s)
+unknown_column: select s.a, count(*) from visits group by 1
+does_not_bind: select struct_extract(s, 'a'), count(*) from visits group by 1
 answers: select s->>'$.a[0]', s->'b'->>'c d', count(*) from visits where s->>'a' = 'x' group by all
 answers: select (s->>'a')::int, count(*) from visits group by 1
 expression_not_allowed: select s->>'$.*', count(*) from visits group by 1

@@ -53,7 +53,14 @@ from dpsql.syntax.parse import MISREAD, parse
 from dpsql.syntax.row_functions import ROW_FUNCTIONS
 from dpsql.syntax.row_nodes import ROW_ARGUMENTS
 
-TYPES: Final = {"i": "INTEGER", "d": "DOUBLE", "s": "VARCHAR", "b": "BOOLEAN", "t": "TIMESTAMP"}
+TYPES: Final = {
+    "i": "INTEGER",
+    "d": "DOUBLE",
+    "s": "VARCHAR",
+    "b": "BOOLEAN",
+    "t": "TIMESTAMP",
+    "l": "VARCHAR[]",
+}
 TABLE: Final = Table(
     "r", tuple(column_of(f"{n}{k}", t) for n, t in TYPES.items() for k in (1, 2, 3))
 )
@@ -83,7 +90,8 @@ SAMPLES: Final = (
     "t1 + INTERVAL 1 DAY",
     *("replace(s1, 'a', 'b')", "split_part(s1, 'a', 1)", "strftime(t1, '%Y')"),
     *("regexp_matches(s1, 'a')", "regexp_extract(s1, 'a', 0)", "regexp_replace(s1, 'a', 'b', 'g')"),
-    *("time_bucket(INTERVAL 1 DAY, t1)", "s1->>'a'"),
+    *("time_bucket(INTERVAL 1 DAY, t1)", "s1->>'a'", "list_contains(s1, 'a')"),
+    *("struct_extract(s1, 'a')", "l1[1]"),
     *(
         re.sub(r"\bb\b", f"{kind}2", re.sub(r"\ba\b", f"{kind}1", call))
         for each in ROW_FUNCTIONS.values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Final
 
@@ -47,17 +47,16 @@ _CALL: Final = NodeArguments("this expressions")
 
 
 def _parts_called(tree: exp.Expr) -> exp.Expr:
-    """Write EXTRACT(hour FROM t) as hour(t), and x->>'$.a' as json_extract_string(x, '$.a').
+    """Write EXTRACT(hour FROM t) as hour(t), and parts of values as functions of these.
 
-    The first is the function that all versions of DuckDB plan, the second one needs no brackets.
-    Uses up the tree.
+    The first is the function that all versions of DuckDB plan, the others need no brackets. Uses
+    up the tree.
     """
-    for node in list(tree.find_all(exp.Extract, exp.JSONExtractScalar)):
+    for node in list(tree.find_all(exp.Extract, *_CALLED)):
         call: exp.Expr
-        if isinstance(node, exp.JSONExtractScalar):
-            call = exp.Anonymous(
-                this="json_extract_string", expressions=[node.this, node.expression]
-            )
+        if type(node) in _CALLED:
+            name, arguments = _CALLED[type(node)](node)
+            call = exp.Anonymous(this=name, expressions=arguments)
         elif (function := PARTS.get(extracted_part(node.this))) is not None:
             call = function.nodes[0](this=node.expression)
         else:
@@ -65,6 +64,24 @@ def _parts_called(tree: exp.Expr) -> exp.Expr:
         tree = call if node is tree else tree
         put(node, call)
     return tree
+
+
+def _two(name: str) -> Callable[[exp.Expr], tuple[str, list[exp.Expr]]]:
+    return lambda node: (name, [node.this, node.expression])
+
+
+def _element(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
+    (place,) = node.expressions  # from 0 on
+    return "array_extract", [node.this, exp.Literal.number(int(place.this) + 1)]
+
+
+_CALLED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], tuple[str, list[exp.Expr]]]]] = {
+    exp.ArrayContains: _two("list_contains"),
+    exp.JSONExtractScalar: _two("json_extract_string"),
+    exp.StructExtract: _two("struct_extract"),
+    exp.Bracket: _element,
+}
+"""How a node is called, and its arguments."""
 
 
 def _with_null_casts(node: exp.Expr, table: Table) -> exp.Expr:

@@ -24,7 +24,7 @@ SPECIFIED: Final = frozenset({"date_diff", "date_trunc"})
 PATTERNED: Final = frozenset(
     {"like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape", "strftime"}
     | {"regexp_matches", "regexp_full_match", "regexp_extract", "regexp_replace"}
-    | {"json_extract_string"}
+    | {"json_extract_string", "struct_extract"}
 )
 """Functions that fail on malformed patterns: all arguments after the first must be constants."""
 BUCKETS: Final = frozenset({"time_bucket"})

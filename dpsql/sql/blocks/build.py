@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
+from dpsql.core.sql_types import Spellings, SqlType
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, BoundsFound, Key, Source, TopK
 from dpsql.ir.relations import RowSet, unsampled
@@ -30,6 +31,7 @@ from dpsql.sql.blocks.listed import ListedGroups, by_group, listing_of
 from dpsql.sql.blocks.time_bounds import STEP_NUMBER
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.comparisons import refuse_unlike
+from dpsql.sql.expressions.inner_types import INSIDE, inner_type
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
@@ -416,6 +418,8 @@ class _BlockBuilder:
         columns = () if isinstance(key.unnest(), exp.Cast) else key.find_all(exp.Column)
         for column in columns:
             found = self.relation.field_of(column.name)
+            if found is not None and self._has_one_spelling_inside(column, found.type):
+                continue
             if found is not None and found.type.is_opaque and column is not key.unnest():
                 continue  # whether there is a value has one spelling
             if found is not None and not found.type.has_one_spelling:
@@ -426,6 +430,16 @@ class _BlockBuilder:
                     column,
                     hint="Group by a cast to a plain type, such as VARCHAR.",
                 )
+
+    def _has_one_spelling_inside(self, column: exp.Column, type_: SqlType) -> bool:
+        """Tell whether no more is asked of a column than a value inside it, of one spelling."""
+        part: exp.Expr = column
+        while isinstance(part.parent, INSIDE) and part.arg_key == "this":
+            part = part.parent
+        if isinstance(part.parent, exp.ArrayContains) and part.arg_key == "this":
+            return True  # elements are compared, and none comes out
+        inner = None if part is column else inner_type(part, lambda _: type_)
+        return inner is not None and inner.spellings is Spellings.ONE and not inner.is_opaque
 
     def _domain(self, expression: exp.Expr) -> tuple[object, ...] | None:
         if not isinstance(expression, exp.Column):

@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import fold
 from dpsql.core.sql_types import SqlType
+from dpsql.sql.expressions.inner_types import inner_type
 from dpsql.sql.expressions.silent_casts import (
     NUMBERS_OF_TEXTS,
     TEXTS_OF_MOMENTS,
@@ -214,7 +215,9 @@ def _contained(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 def _slice(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write s[2], s[2:3], s[:3], s[2:] and s[-3:] of a text as substring, left or right."""
     text = node.this.unnest()
-    is_text = not isinstance(text, exp.Column) or type_of(text) == SqlType.of("VARCHAR")
+    type_ = inner_type(text, type_of)
+    unknown = type_ is None and not isinstance(text, exp.Column)
+    is_text = unknown or type_ == SqlType.of("VARCHAR")
     if not is_text or len(node.expressions) != 1 or not _given(node, "this", "expressions"):
         return None
     (place,) = node.expressions
@@ -294,6 +297,89 @@ def _suffixed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     match node.expressions:
         case [text, end]:
             return exp.EndsWith(this=text, expression=end)
+    return None
+
+
+# -- values inside values -------------------------------------------------------------------------
+
+
+def _is_list(node: exp.Expr | None, type_of: TypeHere) -> bool:
+    """Tell whether an expression is a column, or a value inside one, that is a list or an array."""
+    type_ = None if node is None else inner_type(node, type_of)
+    return type_ is not None and type_.element is not None
+
+
+def _is_struct(node: exp.Expr, type_of: TypeHere) -> bool:
+    """Tell whether an expression is a column, or a value inside one, with fields."""
+    type_ = inner_type(node, type_of)
+    return type_ is not None and type_.kind == "STRUCT"
+
+
+def _any_of_list(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write x = ANY (list) as list_contains(list, x)."""
+    word = node.expression
+    if type(node) is not exp.EQ or not isinstance(word, exp.Any):
+        return None
+    if not _given(node, "this", "expression") or not _is_list(word.this, type_of):
+        return None
+    return exp.ArrayContains(this=word.this.unnest(), expression=node.this)
+
+
+def _in_list(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write x IN list as list_contains(list, x)."""
+    values = node.args.get("field")
+    if not _given(node, "this", "field") or not _is_list(values, type_of):
+        return None
+    return exp.ArrayContains(this=values, expression=node.this)
+
+
+def _inside(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write s['city'] of a struct as struct_extract(s, 'city')."""
+    if len(node.expressions) != 1 or not _given(node, "this", "expressions"):
+        return None
+    (name,) = node.expressions
+    if _text(name) is None or not _is_struct(node.this, type_of):
+        return None
+    return exp.StructExtract(this=node.this, expression=exp.Literal.string(_text(name)))
+
+
+def _dotted(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write s['geo'].code as struct_extract(s['geo'], 'code')."""
+    name = node.expression
+    if not isinstance(name, exp.Identifier) or not _is_struct(node.this, type_of):
+        return None
+    return exp.StructExtract(this=node.this, expression=exp.Literal.string(name.name))
+
+
+def _element(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write list_extract(list, 1) as list[1], which the parser has places from 0 in."""
+    match node.expressions:
+        case [values, place] if (_whole(place) or 0) > 0 and _is_list(values, type_of):
+            first = exp.Literal.number((_whole(place) or 0) - 1)
+            return exp.Bracket(this=values, expressions=[first])
+    return None
+
+
+def _field(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write s.city, where s is a struct and no table, as struct_extract(s, 'city')."""
+    parts = node.parts if isinstance(node, exp.Column) else []
+    if len(parts) < _TWO or isinstance(node.this, exp.Star):
+        return None
+    for count in (_TWO, 1):  # a column of a table comes before one with fields
+        column = exp.Column(this=parts[count - 1].copy())
+        if count == _TWO:
+            column.set("table", parts[0].copy())
+        type_ = type_of(column)
+        if type_ is None:
+            continue
+        if len(parts) == count or type_.kind != "STRUCT":
+            return None
+        found: exp.Expr = column
+        for part in parts[count:]:
+            name = exp.Literal.string(part.name)
+            found = exp.StructExtract(this=found, expression=name)
+        found.meta[NAMED] = parts[-1].name
+        return found
     return None
 
 
@@ -579,6 +665,7 @@ _BY_NAME: Final[Mapping[str, _Make]] = {
     "timezone": _at_zone,
     "prefix": _prefixed,
     "strlen": _bytes,
+    **dict.fromkeys(("list_extract", "array_extract", "list_element"), _element),
     "suffix": _suffixed,
     "date_format": _formatted(of_date_format),
     "to_char": _formatted(of_to_char),
@@ -607,13 +694,15 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     **dict.fromkeys(TEXTS_OF_MOMENTS, text_of_moment),
     exp.Interval: _plain_interval,
     exp.AtTimeZone: _at_zone,
-    exp.EQ: _first(_compared, number_of_text),
+    exp.EQ: _first(_compared, _any_of_list, number_of_text),
+    exp.In: _in_list,
+    exp.Column: _field,
     exp.NEQ: _first(_compared, number_of_text),
     exp.Like: _like,
     exp.ILike: _like,
     exp.ArrayContains: _contained,
-    exp.Bracket: _slice,
-    exp.Dot: _method,
+    exp.Bracket: _first(_inside, _slice),
+    exp.Dot: _first(_dotted, _method),
     exp.JSONExtractScalar: _json_part,
     exp.Collate: _collated,
     exp.ConcatWs: _joined_by,

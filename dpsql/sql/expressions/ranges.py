@@ -12,13 +12,15 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from dpsql.core.schema import Table, fold
-from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE
+from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, SqlType
 from dpsql.policy.model import ColumnPolicy, TablePolicy
+from dpsql.sql.expressions.inner_types import INSIDE, inner_type
 from dpsql.sql.expressions.moments import DAY_SECONDS, moment_range, moment_type
 from dpsql.syntax.arguments import Rules, branches, extracted_part, grouped_rules
 from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS, RowFunction, nodes_giving
@@ -32,6 +34,7 @@ _LOGIC: tuple[type[exp.Expr], ...] = (
     *(exp.And, exp.Or, exp.Not, exp.Is, exp.Between, exp.In, exp.Boolean, exp.Like, exp.ILike),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
     *nodes_giving(BOOLEAN),
+    exp.ArrayContains,
 )
 _INTEGER_TYPES = frozenset(
     {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
@@ -404,6 +407,9 @@ def is_number(node: exp.Expr, table: Table) -> bool:
     if isinstance(node, exp.Column):
         column = table.column(node.name)
         return column is not None and column.type.is_numeric
+    if isinstance(node, INSIDE):
+        inner = inner_type(node, partial(_type_in, table))
+        return inner is not None and inner.is_numeric
     if isinstance(node, exp.Literal):
         return not node.is_string
     if isinstance(node, exp.Cast):
@@ -421,6 +427,11 @@ def is_number(node: exp.Expr, table: Table) -> bool:
     if isinstance(node, _OF_NUMBERS):
         return is_number(node.this, table)
     return isinstance(node, _ALWAYS_NUMBERS)
+
+
+def _type_in(table: Table, node: exp.Column) -> SqlType | None:
+    column = table.column(node.name)
+    return None if column is None else column.type
 
 
 def is_truth(node: exp.Expr, table: Table) -> bool:

@@ -20,6 +20,8 @@ Objection: TypeAlias = tuple[str, str]
 
 MOST_OF_CONSTANT: Final = 1000
 """Characters of a text that stands in the place of others."""
+MOST_OF_PLACES: Final = 2**31
+"""Places in a list."""
 _PATTERNS: Final = (
     "Patterns are made of characters, lists of them ([a-z], \\d, \\w, \\s), groups, alternatives, "
     "^ and $, and of repetitions (*, +, ?, {2,5}) that do not stand in one another; LIKE has "
@@ -127,6 +129,23 @@ def _path(node: exp.Expr) -> Objection | None:
     return None
 
 
+def _place(node: exp.Expr) -> Objection | None:
+    place = whole_of(node.expressions[0]) if len(node.expressions) == 1 else None
+    if place is None or place >= MOST_OF_PLACES:
+        return (
+            "x[…] over private rows is an element of a list, at a constant place from 1 on, or a "
+            "field of a struct",
+            "For example tags[1] or address['city']. Of JSON, write x->>'city'.",
+        )
+    return None
+
+
+def _field(node: exp.Expr) -> Objection | None:
+    if text_literal_of(node.expression):
+        return None
+    return "the field of a struct is a constant name", "struct_extract(address, 'city')."
+
+
 def _width(node: exp.Expr) -> Objection | None:
     if isinstance(node.this, exp.Interval) and text_literal_of(node.this.this) is not None:
         return None
@@ -142,4 +161,6 @@ _CHECKS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], Objection | None]]] 
     exp.TimeToStr: _format,
     exp.DateBin: _width,
     exp.JSONExtractScalar: _path,
+    exp.Bracket: _place,
+    exp.StructExtract: _field,
 }

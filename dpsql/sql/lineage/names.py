@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
-from dpsql.core.sql_types import SqlType
+from dpsql.core.sql_types import UNKNOWN, SqlType
 from dpsql.errors import QueryRefused, UnknownName
 from dpsql.sql.expressions.alike import write_alike
 from dpsql.sql.expressions.enum_order import mark_enumerated
@@ -159,7 +159,9 @@ def in_known_words(root: exp.Expr, relation: Relation) -> exp.Expr:
 
     def type_of(column: exp.Column) -> SqlType | None:
         matches = relation.matches(column.table, column.name)
-        return matches[0].type if len(matches) == 1 else None
+        if len(matches) > 1:
+            return UNKNOWN  # which is refused where names are resolved
+        return matches[0].type if matches else None
 
     return write_alike(root, type_of)
 

@@ -36,7 +36,7 @@ from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.enum_order import is_enumerated
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import range_of
-from dpsql.sql.lineage.names import Names, columns_below, generated_column
+from dpsql.sql.lineage.names import Names, columns_below, generated_column, in_known_words
 from dpsql.sql.lineage.relation import Field, Identity, LinkedKey, Pending, Relation
 from dpsql.sql.lineage.tables import Tables
 from dpsql.sql.relations.from_clause import FromClauses
@@ -227,6 +227,9 @@ class Operators:
                 fields += self._starred(node, source)
                 self.count_columns(len(source.fields), item)
                 continue
+            written = node
+            if isinstance(node.unnest(), exp.Column) and columns_below(node):
+                node = in_known_words(node, source)  # a name may be that of a field
             bare = node.unnest()
             known = None
             if isinstance(bare, exp.Column):
@@ -237,7 +240,7 @@ class Operators:
                 name = item.alias or (output_name(bare) if known.merged else known.name)
                 fields.append(replace(known, qualifier="", name=name, merged=False))
                 continue
-            name = item.alias or output_name(node)
+            name = item.alias or output_name(written)
             node = self._names.resolve(node, source)
             check_row_expression(node, self._names.text)
             refuse_unlike(node, source.type_of, self._names.text)
