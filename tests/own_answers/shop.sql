@@ -190,7 +190,6 @@ SELECT substring(channel, 0, 2) AS a, substring(channel, -2, 1) AS b, substring(
 SELECT replace(channel, 'n', '') AS c, strpos(channel, 'n') AS p, COUNT(*) FROM orders GROUP BY ALL;
 SELECT json_extract_string(concat('{"c": ["', channel, '"]}'), '$.c[0]') AS c, COUNT(*) FROM orders GROUP BY c;
 SELECT concat('{"c": {"d": "', channel, '"}}')->'c'->>'d' AS c, SUM(amount) FROM orders GROUP BY c;
-SELECT COUNT(*) FROM orders WHERE (channel->>'$.c') IS NULL;
 SELECT split_part(channel, 'n', 1) AS a, split_part(channel, '', 1) AS b, COUNT(*) FROM orders GROUP BY ALL;
 SELECT lpad(channel, 4, '*') AS c, rpad(coupon, 3, '.') AS d, COUNT(*) FROM orders GROUP BY ALL;
 SELECT COUNT(*) FROM orders WHERE channel LIKE '%n_';

@@ -9,6 +9,7 @@ from typing import Final
 
 import duckdb
 import pytest
+from helpers.installed_duckdb import until_2_0_0
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +115,7 @@ def test_without_try_a_document_fails_for_all_rows(engine: duckdb.DuckDBPyConnec
         values(engine, bare, ('{"a":1}', "x"))
 
 
+@until_2_0_0
 def test_with_all_optimizers_a_part_that_is_asked_for_twice_is_taken_out_of_try(
     engine: duckdb.DuckDBPyConnection,
 ) -> None:
@@ -168,6 +170,7 @@ def test_other_paths_are_none(path: str) -> None:
     assert read_path(path) is None
 
 
+@until_2_0_0
 def test_a_star_is_a_wildcard_to_the_engine_within_quotes_too() -> None:
     """Otherwise names with one could be let through."""
     answer = duckdb.execute("""SELECT json_extract_string('{"b": 1}', '$."*"')""").fetchone()
