@@ -429,10 +429,13 @@ class PreparedBoundsChoice(PreparedBeside):
     """The draws of a block's contribution bounds, ready to run.
 
     With ``streamed`` its statement is shown alone: NumPy puts rows together, to the same weights.
+    ``block`` is the plan of a block that may be read of the same pairs of units and groups; None if
+    none will be.
     """
 
     choice: BoundsChoice = field(kw_only=True)
     streamed: StreamedDraw | None = field(default=None, compare=False, repr=False, kw_only=True)
+    block: BlockPlan | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

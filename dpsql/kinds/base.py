@@ -53,6 +53,7 @@ from dpsql.ir.plan import (
     BlockPlan,
     BoundedBy,
     ColumnFigure,
+    LeftOutPlan,
     LeftOutStatus,
     LeftOutSubject,
     PreparedBlock,
@@ -64,9 +65,11 @@ from dpsql.ir.plan import (
 from dpsql.ir.query import NoiseFigure
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import NumericArray, ReleasedRows
+from dpsql.kinds.staged import StoredStage
 from dpsql.policy.limits import BoundingLimit
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.rows import PrivateRows
+from dpsql.sql.rewrite.stage import Stage, stage_of
 
 KeysOf = Callable[[NDArray[np.int64]], KeyArrays | ArrowStream]
 """The keys of groups given by their row ids: in this order, or a stream with the row ids."""
@@ -91,7 +94,7 @@ MANY: Final = np.arange(1, 101, dtype=np.int64)
 class BlockReading:
     """The inputs of reading a block: its rows, under a salt of this read alone.
 
-    ``estimates`` are those to be taken at the same rows.
+    ``estimates`` are those to be taken at the same rows, which a ``stage`` has grouped already.
     """
 
     block: PreparedBlock
@@ -100,6 +103,7 @@ class BlockReading:
     salt: int
     progress: Percent
     estimates: Sequence[PreparedEstimate] = ()
+    stage: StoredStage | None = None
 
     @property
     def plan(self) -> BlockPlan:
@@ -133,6 +137,8 @@ class ReleaseKind(ABC):
     """
 
     plan: BlockPlan
+    staged: ClassVar[bool] = False
+    """True for kinds that can read a stage instead of rows."""
     countings: ClassVar[tuple[int, ...]] = (USUAL,)
     """All that the last column of an aggregate's supports may say of how a row was counted."""
 
@@ -149,6 +155,20 @@ class ReleaseKind(ABC):
     def private_rows(self, salt: int, dialect: Dialect) -> PrivateRows:
         """Return the rows that its SQL is written over."""
         return PrivateRows(self.plan, salt, dialect)
+
+    def rows_of(self, reading: BlockReading) -> PrivateRows:
+        """Return the rows that a reading's SQL is written over."""
+        rows = self.private_rows(reading.salt, reading.dialect)
+        return rows if reading.stage is None else reading.stage.under(rows)
+
+    def stage(self, dialect: Dialect, beside: Sequence[LeftOutPlan] = ()) -> Stage | None:
+        """Write the stage that it can be read of, with estimates beside; None if there is none.
+
+        Estimates of what clamps leave out read values that no stage has.
+        """
+        if not self.staged or not self.plan.measures or any(one.clamped for one in beside):
+            return None
+        return stage_of(self.private_rows(0, dialect))
 
     @abstractmethod
     def statement(self, salt: int, dialect: Dialect) -> Sql:

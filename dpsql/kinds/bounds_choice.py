@@ -17,8 +17,10 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import Sql, digits, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
-from dpsql.engines.base.engine import PrivateSource, Reads
+from dpsql.engines.base.engine import PrivateReader, PrivateSource, Reads
+from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedValueBounds
+from dpsql.kinds.staged import StoredStage
 from dpsql.kinds.stored_json import json_object, require_sound
 from dpsql.kinds.streamed_bounds import read_streamed_weights
 from dpsql.kinds.value_bounds import read_value_weights
@@ -30,24 +32,29 @@ from dpsql.privacy.mechanisms.bounds_choice import (
     FoundBounds,
 )
 from dpsql.privacy.sampling.entropy import EntropySource
-from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
+from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import Gathered, RowValue, step
-from dpsql.sql.rewrite.rows import PrivateRows
+from dpsql.sql.rewrite.rewrite import Found, Rewriter
+from dpsql.sql.rewrite.rows import PrivateRows, Staged
 
 _PARTS: Final = frozenset({"bounds choice", "rows", "groups"})
 _OF_VALUES: Final = frozenset({"value bounds", "lower", "upper"})
 _VERSION: Final = 1
+_MOST_WEIGHT: Final = MOST_ROWS * WHOLE_WEIGHT
 _ROWS: Final = f"{INTERNAL_PREFIX}rows"
 _GROUPS: Final = f"{INTERNAL_PREFIX}groups"
 _WEIGHT: Final = f"{INTERNAL_PREFIX}weight"
 _NOWHERE: Final = -1  # no number of rows or groups: of rows for another draw
-_Weights = tuple[list[int], list[int]]  # by rows and by groups, each of shape (rungs + 1,) or (0,)
+Weights = tuple[list[int], list[int]]  # by rows and by groups, each of shape (rungs + 1,) or (0,)
 
 
-def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -> Sql:
+def bounds_choice_sql(
+    plan: BlockPlan, choice: BoundsChoice, dialect: Dialect, staged: Staged | None = None
+) -> Sql:
     """Write the exact rows of a choice: a row id, numbers of rows and of groups, and their weight.
 
+    They are read over ``staged`` pairs, if these are there.
     Numbers that no pair has are left out. Those of a count are as they are: pairs with N different
     numbers of rows have half of N squared rows, so there are few. A number for sums is the first
     rung that is not below it, and shared values have the number of rungs below their place instead.
@@ -56,43 +63,60 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
     weights as there are numbers between these at most, and fall by as many as the lower one is.
     Checked by ``tests/kinds/test_bounds_choice_kind.py``.
     """
-    rows, derived = PrivateRows(plan, 0, dialect), dialect.derived
+    rows, derived = PrivateRows(plan, 0, dialect, staged), dialect.derived
     shared = choice.rows is not None and choice.rows.shared
     found, weight = rows.internal("found"), quoted(_WEIGHT)
-    pair = join(", ", [rows.unit, *rows.keys])
     once = rows.internal("once")
-    read, size = (once, sql("count(*)")) if shared else _sized(rows)
-    pairs = sql(
-        "SELECT {pair}, {size} AS {found} FROM {rows} GROUP BY {pair}",
-        pair=pair,
-        size=size,
-        found=found,
-        rows=dialect.to_group(read, [rows.unit, *rows.keys]),
-    )
     all_pairs, all_sizes = rows.internal("pairs"), rows.internal("sizes")
+    stored = []
+    if staged is None:
+        read, size = (once, sql("count(*)")) if shared else _sized(rows)
+        pairs = sql(
+            "SELECT {pair}, {size} AS {found} FROM {rows} GROUP BY {pair}",
+            pair=join(", ", [rows.unit, *rows.keys]),
+            size=size,
+            found=found,
+            rows=dialect.to_group(read, [rows.unit, *rows.keys]),
+        )
+        stored.append((all_pairs, pairs))
+    else:
+        all_pairs = derived(_sized_pairs(rows, found))
     sizes = sql(
         "SELECT {unit}, count(*) AS {} FROM {} GROUP BY {unit}",
         rows.number,
         all_pairs,
         unit=rows.unit,
     )
-    stored = [(all_pairs, pairs), (all_sizes, sizes)]
+    stored.append((all_sizes, sizes))
     if shared:
         stored.insert(0, (once, _with_values(rows)))
     steps = join(", ", [dialect.materialized(name, written) for name, written in stored])
-    # Takes half the time of one window over all pairs.
-    counted = sql("SELECT * FROM {} JOIN {} USING ({})", all_pairs, all_sizes, rows.unit)
-    groups = column(rows.number, 1, MOST_ROWS, dialect=dialect)
-    held = found
-    if choice.rows is not None and (shared or plan.block.sums_alone):
-        held = digits(_NOWHERE) if shared else _rung(choice.rows, found)
-    of = ((held, choice.rows, _ROWS), (rows.number, choice.groups, _GROUPS))
+    of = ((found, choice.rows, _ROWS), (rows.number, choice.groups, _GROUPS))
     drawn = [(each, draw, quoted(part)) for each, draw, part in of if draw is not None]
+
+    def held(number: Sql, draw: BoundDraw) -> Sql:
+        if draw.shared:
+            return digits(_NOWHERE)
+        return _rung(draw, number) if draw is choice.rows and plan.block.sums_alone else number
+
     places = join(", ", [place for _, _, place in drawn])
+    # A join takes half the time of one window over all pairs, and few numbers are left of them.
+    alike = [rows.number, *(each for each, draw, _ in drawn if each != rows.number)]
+    alike = alike[:1] if shared else alike
+    counted = sql(
+        "SELECT {alike}, count(*) AS {} FROM {} JOIN {} USING ({}) GROUP BY {alike}",
+        *(rows.internal("times"), all_pairs, all_sizes, rows.unit),
+        alike=join(", ", alike),
+    )
+    times = column(rows.internal("times"), 1, MOST_ROWS, dialect=dialect)
+    groups = column(rows.number, 1, MOST_ROWS, dialect=dialect)
     weighted = sql(
         "SELECT {}, {} AS {} FROM {}",
-        join(", ", [sql("{} AS {}", each, place) for each, _, place in drawn]),
-        (WHOLE_WEIGHT // groups).narrowed().sql,
+        join(
+            ", ",
+            [sql("{} AS {}", held(each, draw), place) for each, draw, place in drawn],
+        ),
+        (times * (WHOLE_WEIGHT // groups)).clamped(0, _MOST_WEIGHT).narrowed().sql,
         weight,
         derived(counted),
     )
@@ -110,10 +134,11 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
             weight=weight,
         )
         weighted = values if choice.groups is None else sql("{} UNION ALL {}", weighted, values)
-    whole = column(weight, -WHOLE_WEIGHT if shared else 0, WHOLE_WEIGHT, dialect=dialect)
+    least = -WHOLE_WEIGHT if shared else 0
+    whole = column(weight, least, _MOST_WEIGHT, dialect=dialect).sum_over(1)
     by_place = sql(
         "SELECT {places}, {} AS {weight} FROM {} GROUP BY {places}",
-        whole.sum_over(1).narrowed().sql,
+        whole.clamped(-_MOST_WEIGHT, _MOST_WEIGHT).narrowed().sql,
         derived(weighted),
         places=places,
         weight=weight,
@@ -220,22 +245,46 @@ def _sized(rows: PrivateRows) -> tuple[Sql, Sql]:
     if not block.sums_alone:
         return dialect.derived(rows.select()), sql("count(*)")
     named = [(m, _value(rows, index)) for index, m in enumerate(block.sums_alone)]
-    arguments, steps, sizes = [], [], []
+    arguments, steps, totals = [], [], []
     for measure, name in named:
         assert measure.argument is not None
-        assert measure.lattice is not None
         source = total_sql(measure.argument, rows.table, dialect)
         arguments.append(sql("{} AS {}", source, name))
         value = RowValue.of(measure.argument, name, rows.table, dialect)
         steps.append(sql("{} AS {}", step(measure, value, dialect), name))
-        total = Gathered(name, name, 1, dialect).of(measure)
+        totals.append((measure, Gathered(name, name, 1, dialect).of(measure)))
+    selected = join(", ", [rows.unit, *rows.keys, *steps])
+    read = sql("SELECT {} FROM {}", selected, dialect.derived(rows.select(arguments)))
+    return dialect.derived(read), _largest_size(totals, dialect)
+
+
+def _sized_pairs(rows: PrivateRows, name: Sql) -> Sql:
+    """Write pairs that are staged with their sizes, which are those of :func:`_sized`."""
+    rewriter, measures = Rewriter(rows), rows.plan.block.measures
+
+    def size(found: Found) -> Mapping[Sql, Sql]:
+        sums = [(m, measures.index(m)) for m in rows.plan.block.sums_alone]
+        if not sums:
+            return {name: found(count(sql("*"), dialect=rows.dialect)).sql}
+        totals = ((measure, rewriter.total(place, found)) for measure, place in sums)
+        return {name: _largest_size(totals, rows.dialect)}
+
+    return rewriter.by_pair(size)
+
+
+def _largest_size(totals: Iterable[tuple[Measure, Ranged]], dialect: Dialect) -> Sql:
+    """Write the largest of sums as multiples of the bounds of a value, rounded up, by their signs.
+
+    It is 0 where no value can be but 0.
+    """
+    sizes = []
+    for measure, total in totals:
+        assert measure.lattice is not None
         for end, side in ((measure.lattice.high, total), (-measure.lattice.low, total * -1)):
             if end > 0:
                 most = side.clamped(0, end * (MOST_CHOSEN + 1))
                 sizes.append(((most + (end - 1)) // end).narrowed().sql)
-    selected = join(", ", [rows.unit, *rows.keys, *steps])
-    read = sql("SELECT {} FROM {}", selected, dialect.derived(rows.select(arguments)))
-    return dialect.derived(read), reduce(dialect.greatest, sizes, sql("0"))
+    return reduce(dialect.greatest, sizes) if sizes else sql("0")
 
 
 def _place(draw: BoundDraw, number: Sql) -> Sql:
@@ -253,7 +302,7 @@ def _rung(draw: BoundDraw, number: Sql) -> Sql:
     return sql("CASE {} ELSE {} END", join(" ", cases), draw.rungs[-1] + 1)
 
 
-def read_weights(source: PrivateSource, prepared: OpenBounds) -> _Weights:
+def read_weights(source: PrivateSource, prepared: OpenBounds) -> Weights:
     """Read the exact weights of pairs between rungs, in steps: by rows, and by groups.
 
     Or those of values: above 0, and below.
@@ -262,12 +311,24 @@ def read_weights(source: PrivateSource, prepared: OpenBounds) -> _Weights:
         return read_value_weights(source, prepared)
     if prepared.streamed is not None:
         return read_streamed_weights(source, prepared, prepared.streamed)
-    columns = [place for place, _ in _places(prepared.choice)]
-    rows = source.over(Reads(prepared.tables)).exact(prepared.statement, (), [*columns, _WEIGHT])
-    return weights_by_place(prepared.choice, rows.measures)
+    return _read(source.over(Reads(prepared.tables)), prepared.statement, prepared.choice)
 
 
-def weights_by_place(choice: BoundsChoice, rows: Mapping[str, Iterable[int]]) -> _Weights:
+def read_staged_weights(
+    stored: StoredStage, plan: BlockPlan, choice: BoundsChoice, dialect: Dialect
+) -> Weights:
+    """Read the same weights of pairs that are stored."""
+    rows = stored.under(PrivateRows(plan, 0, dialect))
+    return _read(stored, bounds_choice_sql(plan, choice, dialect, rows.staged), choice)
+
+
+def _read(rows: PrivateReader, statement: Sql, choice: BoundsChoice) -> Weights:
+    columns = [place for place, _ in _places(choice)]
+    found = rows.exact(statement, (), [*columns, _WEIGHT])
+    return weights_by_place(choice, found.measures)
+
+
+def weights_by_place(choice: BoundsChoice, rows: Mapping[str, Iterable[int]]) -> Weights:
     """Sum the weights of exact rows by the rungs below their rows, and by those below groups."""
     found = {}
     for name, draw in _places(choice):
@@ -284,7 +345,7 @@ def _places(choice: BoundsChoice) -> list[tuple[str, BoundDraw]]:
     return [(name, draw) for name, draw in of if draw is not None]
 
 
-def release_bounds(prepared: OpenBounds, weights: _Weights, source: EntropySource) -> FoundBounds:
+def release_bounds(prepared: OpenBounds, weights: Weights, source: EntropySource) -> FoundBounds:
     """Draw the bounds. Guarantee: ``prepared.choice.loss``."""
     return prepared.choice.draw(*weights, source)
 

@@ -133,6 +133,7 @@ class ExactCascade:
 class CascadeKind(ReleaseKind):
     """Groups that are named in rounds, then counted at a privately chosen cap."""
 
+    staged = True
     countings = COUNTINGS
 
     @classmethod
@@ -149,7 +150,9 @@ class CascadeKind(ReleaseKind):
 
     def sql(self, salt: int, dialect: Dialect) -> CascadeSQL:
         """Write its statements."""
-        rows = self.private_rows(salt, dialect)
+        return self._over(self.private_rows(salt, dialect))
+
+    def _over(self, rows: PrivateRows) -> CascadeSQL:
         return cascade_sql(rows, by_hash=self.cascade.goal is CascadeGoal.KEYS)
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
@@ -159,9 +162,11 @@ class CascadeKind(ReleaseKind):
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactCascade]:
         """Put the pairs of units and keys on a stage."""
-        steps = self.sql(reading.salt, reading.dialect)
+        steps = self._over(self.rows_of(reading))
         with reading.rows.scratch() as scratch:
-            yield read_cascade(steps, scratch, keys_in(scratch, reading), reading.progress)
+            stored = None if reading.stage is None else reading.stage.table
+            keys_of = keys_in(scratch, reading)
+            yield read_cascade(steps, scratch, keys_of, reading.progress, stored)
 
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
         """List the kinds of counting that rows of the release have, each with its rows."""
@@ -301,12 +306,21 @@ def noise_at(plan: BlockPlan, measure: int, counting: int) -> IndependentNoise:
 
 
 def read_cascade(
-    sql: CascadeSQL, scratch: Scratch, keys_of: KeysOf, percent: Percent
+    sql: CascadeSQL,
+    scratch: Scratch,
+    keys_of: KeysOf,
+    percent: Percent,
+    before: str | None = None,
 ) -> ExactCascade:
-    """Put the pairs of units and keys on a stage, which the steps read when they are asked for."""
+    """Put the pairs of units and keys on a stage, which the steps read when they are asked for.
+
+    ``before`` is a table with the same pairs, which nothing but the first statement reads.
+    """
     progress = ReadingProgress(percent)
     for number, (name, select) in enumerate(sql.tables, 1):
         scratch.store(name, select)
+        if number == 1 and before is not None:
+            scratch.drop(before)
         progress.reach(_STAGED * number // len(sql.tables))
     for name in sql.dropped:
         scratch.drop(name)

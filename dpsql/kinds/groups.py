@@ -112,6 +112,8 @@ class ExactGroups:
 class GroupsKind(ReleaseKind):
     """Groups with measures."""
 
+    staged = True
+
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
         """Take every plan that is of no other kind."""
@@ -119,7 +121,9 @@ class GroupsKind(ReleaseKind):
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write the exact rows of groups: row id, keys, measures."""
-        rows = self.private_rows(salt, dialect)
+        return self._numbered_groups(self.private_rows(salt, dialect))
+
+    def _numbered_groups(self, rows: PrivateRows) -> Sql:
         if not self.plan.measures:
             return declared_groups(rows)
         return self.numbered(rows, Rewriter(rows).groups())
@@ -142,7 +146,7 @@ class GroupsKind(ReleaseKind):
             with rows.scratch() as scratch:
                 yield self._shared(reading, scratch)
             return
-        statement = self.statement(reading.salt, reading.dialect)
+        statement = self._numbered_groups(self.rows_of(reading))
         if self.read_at_once:
             yield ExactGroups(_exact_rows(reading, rows, statement))
             return
@@ -163,7 +167,7 @@ class GroupsKind(ReleaseKind):
 
     def _shared(self, reading: BlockReading, scratch: Scratch) -> ExactGroups:
         """Read the exact rows of a block and of its estimates, over rows stored once."""
-        rows, estimates = self.private_rows(reading.salt, reading.dialect), reading.estimates
+        rows, estimates = self.rows_of(reading), reading.estimates
         shared = shared_sql(rows, [estimate.plan for estimate in estimates])
         groups = self.numbered(rows, shared.groups)
         for stored, statement in shared.stored:

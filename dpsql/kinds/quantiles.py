@@ -80,6 +80,8 @@ class ExactQuantiles(ExactGroups):
 class QuantilesKind(GroupsKind):
     """Groups with quantiles, whatever else is measured of them."""
 
+    staged = False
+
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether quantiles are asked for."""

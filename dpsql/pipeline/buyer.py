@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from itertools import islice
+from typing import TypeAlias, TypeVar
 
 from dpsql.core.progress import Percent
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine, Run
 from dpsql.errors import EngineError
+from dpsql.kinds.staged import Stages, StoredStage
 from dpsql.ledger import Cause
 from dpsql.pipeline.purchase import Bought, Purchase, PurchaseReader
 from dpsql.pipeline.tail.key_spelling import KeySpelling
@@ -33,6 +35,27 @@ class Failure:
     code: str
 
 
+Releases: TypeAlias = tuple[Bought, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """Where purchases are bought in one run, which ends with the first failure."""
+
+    _purchases: list[Purchase[Bought]]
+    _bought: Iterator[Bought | Failure]
+
+    def buy(self, purchases: Sequence[Purchase[Bought]]) -> Releases | Failure:
+        """Return the releases of all purchases, or the failure of one."""
+        self._purchases.extend(purchases)
+        found = []
+        for each in islice(self._bought, len(purchases)):
+            if isinstance(each, Failure):
+                return each
+            found.append(each)
+        return tuple(found)
+
+
 @dataclass(eq=False)
 class Buyer:
     """Buys for one account, in one run at a time. Not safe for threads."""
@@ -48,6 +71,7 @@ class Buyer:
         self.entropy: EntropySource = OSEntropy()
         self._run: Run | None = None  # that reads private rows at this moment
         self._stopped: Exception | None = None  # what the listener to the progress raised
+        self._stages: Stages | None = None  # of that run
 
     @contextmanager
     def begun(self, tables: Iterable[TableName], times: int = 1) -> Iterator[Run]:
@@ -69,19 +93,18 @@ class Buyer:
     ) -> Generator[_B | Failure, None, None]:
         """Yield the releases of purchases, one after the other, up to the first failure.
 
-        Raises what the listener to the progress raised.
+        Others may be added while it waits: they are read in the same run. Raises what the listener
+        to the progress raised.
         """
         self._stopped = None
         self._run = run
-        estimates = {
-            each.fingerprint: each.estimate for each in purchases if each.estimate is not None
-        }
         try:
             with run, ExitStack() as held:
                 reader = PurchaseReader(
                     *(run, self._dialect, self.entropy, self._keys),
-                    *(self._report_progress, estimates, held),
+                    *(self._report_progress, purchases, held),
                 )
+                self._stages = reader.stages
                 for purchase in purchases:
                     yield purchase.release(reader)
             return
@@ -90,18 +113,25 @@ class Buyer:
                 raise
             failure = Failure(failure_code(error, expired=run.expired))
         finally:
-            self._run = None
+            self._run = self._stages = None
         yield failure  # outside of any handler, so that not even a context quotes a row
 
-    def buy_all(self, run: Run, purchases: Sequence[Purchase[_B]]) -> tuple[_B, ...] | Failure:
-        """Return the releases of all purchases, or the failure of one."""
-        found = []
+    @property
+    def waiting(self) -> tuple[StoredStage, ...]:
+        """The stages that are stored in the present run, for blocks that are bought next."""
+        return () if self._stages is None else self._stages.waiting
+
+    @contextmanager
+    def counter(self, run: Run) -> Iterator[Counter]:
+        """Open a run for several purchases, of which the later depend on what was bought before."""
+        purchases: list[Purchase[Bought]] = []
         with closing(self.buy(run, purchases)) as bought:
-            for each in bought:
-                if isinstance(each, Failure):
-                    return each
-                found.append(each)
-        return tuple(found)
+            yield Counter(purchases, bought)
+
+    def buy_all(self, run: Run, purchases: Sequence[Purchase[Bought]]) -> Releases | Failure:
+        """Return the releases of all purchases, or the failure of one."""
+        with self.counter(run) as counter:
+            return counter.buy(purchases)
 
     def failed(
         self, failure: Failure, kept: str, suspend: Callable[[Cause], object]

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from dpsql.engines.base.dialect import Dialect
-from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedBoundsChoice, PreparedValueBounds
+from dpsql.ir.plan import (
+    BlockPlan,
+    Maker,
+    OpenBounds,
+    PreparedBoundsChoice,
+    PreparedValueBounds,
+)
 from dpsql.ir.relations import scanned
 from dpsql.kinds.bounds_choice import bounds_choice_sql
 from dpsql.kinds.streamed_bounds import streamed_draw
@@ -19,12 +25,14 @@ def open_bounds(
     plan: BlockPlan,
     dialect: Dialect,
     steps: int | None = None,
+    *,
     bounding: BoundingLimit = BoundingLimit.SQL,
+    maker: Maker | None = None,
 ) -> Iterator[OpenBounds]:
     """Yield the draws of a block's bounds, those of values last, in their order.
 
     ``bounding`` is the owner's limit on what may put rows together. ``steps`` is the number of
-    steps of a view that goes on with them.
+    steps of a view that goes on with them. ``maker`` is that of a block that is read after them.
     """
     tables, renderer = scanned(plan.block.source.rows), dialect.renderer
     choice, found = plan.bounds_choice, plan.block.bounds_found
@@ -32,8 +40,14 @@ def open_bounds(
         write = partial(bounds_choice_sql, plan, choice, dialect)
         mark = bounds_choice_fingerprint(plan, steps)
         streamed = streamed_draw(plan, choice, dialect, bounding)
+        block = plan if maker is Maker.SQL and streamed is None else None
         yield PreparedBoundsChoice(
-            mark, tables, choice=choice, streamed=streamed, write=write, renderer=renderer
+            *(mark, tables),
+            choice=choice,
+            streamed=streamed,
+            block=block,
+            write=write,
+            renderer=renderer,
         )
     values = () if found is None or not plan.value_bounds else found.values
     for value, draw in zip(values, plan.value_bounds, strict=True):

@@ -695,8 +695,8 @@ class Preparer:
         salt = secrets.randbits(62)
         write = partial(release_kind(plan).statement, salt, self.dialect)
         limit, renderer = self._policy.limits.bounding, self.dialect.renderer
-        bounds = tuple(open_bounds(plan, self.dialect, bounding=limit))
         bounding = release_kind(plan).bounded_by(self.dialect, limit)
+        bounds = tuple(open_bounds(plan, self.dialect, bounding=limit, maker=bounding.maker))
         return PreparedBlock(
             plan, keys, estimates, bounds, bounding, write=write, renderer=renderer
         )

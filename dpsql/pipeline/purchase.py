@@ -7,23 +7,24 @@ materialized view is read and released so, too: it is paid for already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dpsql.budget.question import plan_record, record_beside
 from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import PrivateSource
 from dpsql.ir.plan import OpenBounds, PreparedBlock, PreparedEstimate, PrivacyPlan
-from dpsql.kinds.bounds_choice import encode_bounds, read_weights, release_bounds
+from dpsql.kinds.bounds_choice import encode_bounds, release_bounds
 from dpsql.kinds.left_out import encode_estimate, read_left_out, release_estimate
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedEstimate
+from dpsql.kinds.staged import Stages
 from dpsql.pipeline.kept.release_codec import encode_release
-from dpsql.pipeline.release import read_exact, release_block
+from dpsql.pipeline.release import read_choice, read_exact, release_block, stage_of_block
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
@@ -51,8 +52,7 @@ class Bought:
 class PurchaseReader:
     """Reads purchases in one run, an estimate together with its block where they share rows.
 
-    ``estimates`` are those that are bought, by fingerprint. What ``held`` has entered is left with
-    the run.
+    ``bought`` are all purchases so far. What ``held`` has entered is left with the run.
     """
 
     source: PrivateSource
@@ -60,17 +60,32 @@ class PurchaseReader:
     entropy: EntropySource
     keys: KeySpelling
     progress: Percent
-    estimates: Mapping[str, PreparedEstimate]
+    bought: Sequence[Purchase[Any]]
     held: ExitStack
+    stages: Stages = field(init=False)
     _drawn: dict[str, ReleasedEstimate] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Begin without any stage."""
+        self.stages = Stages(self.source, self.held)
+
+    def bounds(self, choice: OpenBounds) -> FoundBounds:
+        """Draw bounds, and leave what was read for the block that they bound."""
+        weights = read_choice(choice, self.stages, self.source, self.dialect)
+        return release_bounds(choice, weights, self.entropy)
 
     def block(self, block: PreparedBlock) -> ReleasedBlock:
         """Release a block, and with it the bought estimates over the same rows."""
-        beside = release_kind(block.plan).beside(block, self.estimates.keys() - self._drawn.keys())
-        with read_exact(self.source, block, self.dialect, self.progress, beside) as exact:
+        bought = {one.fingerprint: one.estimate for one in self.bought if one.estimate is not None}
+        beside = release_kind(block.plan).beside(block, bought.keys() - self._drawn.keys())
+        stage = stage_of_block(block, self.dialect, beside) if self.stages.waiting else None
+        with (
+            self.stages.taken(stage) as taken,
+            read_exact(self.source, block, self.dialect, self.progress, beside, taken) as exact,
+        ):
             released = release_block(block, exact, self.entropy)
             self._drawn |= {
-                fingerprint: release_estimate(self.estimates[fingerprint], estimate, self.entropy)
+                fingerprint: release_estimate(bought[fingerprint], estimate, self.entropy)
                 for fingerprint, estimate in exact.estimates.items()
             }
         return released
@@ -148,7 +163,7 @@ def purchase_of_bounds(
 
 
 def _bounds(choice: OpenBounds, reader: PurchaseReader) -> Bought:
-    bounds = release_bounds(choice, read_weights(reader.source, choice), reader.entropy)
+    bounds = reader.bounds(choice)
     return Bought(choice.choice.loss, (encode_bounds(bounds),), bounds=bounds)
 
 

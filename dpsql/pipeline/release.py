@@ -9,9 +9,8 @@ server for the first time when its price is reserved.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence, Set
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -20,21 +19,26 @@ import numpy as np
 
 from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
-from dpsql.engines.base.engine import Engine, PrivateSource, Reads
+from dpsql.engines.base.engine import Engine, PrivateReader, PrivateSource, Reads
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.plan import (
     BlockPlan,
+    Maker,
     OpenBounds,
     PreparedBlock,
+    PreparedBoundsChoice,
     PreparedEstimate,
+    PreparedValueBounds,
 )
 from dpsql.ir.relations import scanned
 from dpsql.kinds.base import BlockReading, ExactBlock
-from dpsql.kinds.bounds_choice import read_weights
+from dpsql.kinds.bounds_choice import Weights, read_staged_weights, read_weights
 from dpsql.kinds.left_out import read_left_out
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray, ReleasedBlock, drawn_columns
+from dpsql.kinds.staged import Stages, StoredStage, fresh_salt
 from dpsql.privacy.sampling.noise import EntropySource
+from dpsql.sql.rewrite.stage import Stage
 
 
 def release_block(block: PreparedBlock, exact: ExactBlock, source: EntropySource) -> ReleasedBlock:
@@ -73,25 +77,44 @@ def read_exact(
     dialect: Dialect,
     progress: Percent,
     estimates: Sequence[PreparedEstimate] = (),
+    stage: StoredStage | None = None,
 ) -> Iterator[ExactBlock]:
     """Read a block's private rows in the engine's dialect; they are readable until this is left.
 
-    With them some of its estimates, where these share its rows: of others there may be none.
+    With them some of its estimates, where these share its rows: of others there may be none. A
+    ``stage``, which no other block reads, has grouped these rows already.
     """
-    salt = _salt()
-    rows = source.over(Reads(scanned(block.plan.block.source.rows), salt))
+    rows: PrivateReader
+    if stage is None:
+        salt = fresh_salt()
+        rows = source.over(Reads(scanned(block.plan.block.source.rows), salt))
+    else:
+        salt, rows = stage.salt, stage
     with release_kind(block.plan).read(
-        BlockReading(block, rows, dialect, salt, progress, estimates)
+        BlockReading(block, rows, dialect, salt, progress, estimates, stage)
     ) as exact:
         yield exact
 
 
-def _salt() -> int:
-    """Draw a salt that no other read has: neither of the same question, nor the one shown.
+def stage_of_block(
+    block: PreparedBlock, dialect: Dialect, beside: Sequence[PreparedEstimate]
+) -> Stage | None:
+    """Write the stage that a block can be read of, with some estimates; None if there is none."""
+    if block.bounded_by.maker is not Maker.SQL:
+        return None
+    return release_kind(block.plan).stage(dialect, [estimate.plan for estimate in beside])
 
-    All have as many digits and one type, so that no plan depends on which it is.
-    """
-    return 2**61 + secrets.randbits(61)
+
+def read_choice(
+    choice: OpenBounds, stages: Stages, source: PrivateSource, dialect: Dialect
+) -> Weights:
+    """Read the weights of a draw of bounds, and leave a stage for its block where that can be."""
+    plan = choice.block if isinstance(choice, PreparedBoundsChoice) else None
+    stage = None if plan is None else release_kind(plan).stage(dialect, plan.estimates)
+    if isinstance(choice, PreparedValueBounds) or plan is None or stage is None:
+        return read_weights(source, choice)
+    stored = stages.store(stage, choice.tables, f"{plan.block.name}_stage")
+    return read_staged_weights(stored, plan, choice.choice, dialect)
 
 
 class RehearsedWays:
@@ -106,25 +129,32 @@ class RehearsedWays:
         self._engine = engine
         self._blocks = blocks
         self._dialect = dialect
-        self._planned: set[tuple[int, frozenset[str]]] = set()
+        self._planned: set[tuple[int, frozenset[str], str]] = set()
         self._planned_alone: set[str] = set()
 
-    def rehearse(self, wanted: Set[str]) -> None:
+    def rehearse(self, wanted: Set[str], waiting: Sequence[StoredStage] = ()) -> None:
         """Have the engine plan all statements of the blocks, with estimates of these fingerprints.
 
-        It reads no row. Raises ``QueryRefused`` (``does_not_bind``) for what it does not take.
+        ``waiting`` are stages that are stored. It reads no row. Raises ``QueryRefused``
+        (``does_not_bind``) for what it does not take.
         """
-        left = set(wanted)
+        left, untaken = set(wanted), [(stored.stage, stored.table) for stored in waiting]
         for place, block in enumerate(self._blocks):
             beside = release_kind(block.plan).beside(block, left)
             taken = frozenset(estimate.fingerprint for estimate in beside)
             left -= taken
-            if (place, taken) not in self._planned:
-                self._engine.rehearse(partial(_read, block, self._dialect, estimates=beside))
-                self._planned.add((place, taken))
+            stage = stage_of_block(block, self._dialect, beside) if untaken else None
+            staged = next((each for each in untaken if each[0] == stage), None)
+            if staged is not None:
+                untaken.remove(staged)
+            way = place, taken, "" if staged is None else staged[1]
+            if way not in self._planned:
+                read = partial(_read, block, self._dialect, estimates=beside, staged=staged)
+                self._engine.rehearse(read)
+                self._planned.add(way)
         for choice in (each for block in self._blocks for each in block.open_bounds):
             if choice.fingerprint not in self._planned_alone:
-                self._engine.rehearse(partial(_read_weights, choice))
+                self._engine.rehearse(partial(_read_choice, choice, self._dialect))
                 self._planned_alone.add(choice.fingerprint)
         for estimate in (estimate for block in self._blocks for estimate in block.estimates):
             if estimate.fingerprint in left - self._planned_alone:
@@ -142,13 +172,22 @@ def _read(
     dialect: Dialect,
     source: PrivateSource,
     estimates: Sequence[PreparedEstimate],
+    *,
+    staged: tuple[Stage, str] | None,
 ) -> None:
-    with read_exact(source, block, dialect, _discard, estimates) as exact:
+    with ExitStack() as held:
+        stages, taken = Stages(source, held), None
+        if staged is not None:
+            stage, table = staged
+            stages.store(stage, scanned(block.plan.block.source.rows), table)
+            taken = held.enter_context(stages.taken(stage))
+        exact = held.enter_context(read_exact(source, block, dialect, _discard, estimates, taken))
         exact.rehearse(block.plan)
 
 
-def _read_weights(choice: OpenBounds, source: PrivateSource) -> None:
-    read_weights(source, choice)
+def _read_choice(choice: OpenBounds, dialect: Dialect, source: PrivateSource) -> None:
+    with ExitStack() as held:
+        read_choice(choice, Stages(source, held), source, dialect)
 
 
 def _discard(_: object) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
 from types import MappingProxyType
@@ -48,7 +48,7 @@ from dpsql.kinds.left_out import decode_estimate
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedEstimate
 from dpsql.ledger import Charge, Ledger
-from dpsql.pipeline.buyer import Buyer, Failure
+from dpsql.pipeline.buyer import Buyer, Counter, Failure, Releases
 from dpsql.pipeline.events import Observer, QuestionAnswered, ReadingFailed
 from dpsql.pipeline.kept.release_codec import decode_release
 from dpsql.pipeline.prepare import PlanMemory, PlanningTerms, Prepared, Preparer, Question
@@ -108,6 +108,21 @@ _FITS = 0.95
 _ROUNDED_UP = 1 + 1e-6
 
 _Estimates = Mapping[str, ReleasedEstimate]  # by fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class _Sold:
+    """A question that was paid for and read: its charges, and its releases or their failure.
+
+    Beside are the estimates that were bought, those that were known, and earlier releases that it
+    is pooled with.
+    """
+
+    charges: tuple[Charge, ...]
+    found: Releases | Failure
+    estimates: tuple[Purchase[Bought], ...]
+    known: _Estimates
+    pool: PooledReleases | None
 
 
 class Answerer:
@@ -233,29 +248,48 @@ class Answerer:
         began: float,
         then: PrivacyLoss,
     ) -> Result:
-        """Answer a question with a new release; what is open is found and paid for first."""
-        asked = question, prepared
-        question, found, before = self._with_bounds_found(*asked, limit, then)
-        try:
-            return self._buy(question, found, before, limit, began, then)
-        except (BudgetExceeded, QueryRefused) as error:
-            limited = isinstance(error, BudgetExceeded) or error.code == "question_too_dear"
-            if not (limited and before != ZERO and prepared.price_open):
-                raise
-        # Room for this was there before the bounds were paid for.
-        question = replace(question, capped=True)
-        return self._buy(question, self.preparer.prepare(question), before, limit, began, then)
+        """Answer a question with a new release; what is open is found and paid for first.
+
+        It is found in the same run, so that what was read for it need not be read again.
+        """
+        choices = _open(prepared)
+        known = self._known_bounds(choices, limit)
+        missing = {
+            choice.fingerprint: choice for choice in choices if choice.fingerprint not in known
+        }
+        before, open_price = ZERO, prepared.price_open
+        with (
+            self.buyer.begun(_tables_of(prepared), 2 if missing else 1) as run,
+            self.buyer.counter(run) as counter,
+        ):
+            if missing:
+                draws = tuple(missing.values())
+                bought = self._buy_bounds(question, prepared, draws, limit, then, counter)
+                known |= zip(missing, (each.bounds for each in bought if each.bounds), strict=True)
+                before = sum((each.loss for each in bought), ZERO)
+            question, prepared = self._with_bounds(question, prepared, known)
+            try:
+                sold = self._buy(question, prepared, limit, then, counter)
+            except (BudgetExceeded, QueryRefused) as error:
+                limited = isinstance(error, BudgetExceeded) or error.code == "question_too_dear"
+                if not (limited and before != ZERO and open_price):
+                    raise
+                sold = None
+            if sold is None:  # room for this was there before the bounds were paid for
+                question = replace(question, capped=True)
+                prepared = self.preparer.prepare(question)
+                sold = self._buy(question, prepared, limit, then, counter)
+        return self._answered(prepared, self._sold(prepared, sold, before), began)
 
     def _buy(
         self,
         question: Question,
         prepared: Prepared,
-        before: PrivacyLoss,
         limit: AgeLimit,
-        began: float,
         then: PrivacyLoss,
-    ) -> Result:
-        """Pay for the answer to a question with known bounds; ``before`` was paid for these."""
+        counter: Counter,
+    ) -> _Sold:
+        """Pay for the answer to a question with known bounds, and read it."""
         fresh = question.fresh or prepared.fresh
         alone = fresh and prepared.combine is not Pooling.ALL
         pool = None if alone else self._poolable(prepared, question, limit)
@@ -266,27 +300,30 @@ class Answerer:
             *(question.text, question.values),
             alone=alone,
         )
-        with self.buyer.begun(_tables_of(prepared)) as run:
-            prepared.ways.rehearse({estimate.fingerprint for estimate in estimates})
-            to_pay = (*estimates, purchase)
-            *beside, charge = self._reserve(question, prepared, limit, to_pay, then=then)
-            charges = charge, *beside
-            found = self.buyer.buy_all(run, (purchase, *estimates))
+        marks = {estimate.fingerprint for estimate in estimates}
+        prepared.ways.rehearse(marks, self.buyer.waiting)
+        to_pay = (*estimates, purchase)
+        *beside, charge = self._reserve(question, prepared, limit, to_pay, then=then)
+        found = counter.buy((purchase, *estimates))
+        return _Sold((charge, *beside), found, estimates, known, pool)
+
+    def _sold(self, prepared: Prepared, sold: _Sold, before: PrivacyLoss) -> Result:
+        """Settle the answer to a question, and present it; ``before`` was paid for its bounds."""
+        charges, found = sold.charges, sold.found
         if isinstance(found, Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
             error = self._failed(charges, found)
             self.tell(ReadingFailed(self.payer.path, prepared.fingerprint, found.code))
             raise error
         cost, kept = self._settle(prepared, charges, found, before)
-        shown = self._pooled(prepared, found[0], pool)
-        known |= _estimates_bought(estimates, found[1:])
+        shown = self._pooled(prepared, found[0], sold.pool)
+        known = {**sold.known, **_estimates_bought(sold.estimates, found[1:])}
         try:
-            result = self._present(*shown, cost, known)
+            return self._present(*shown, cost, known)
         except DataError as error:
             if error.code == "tail_failed" and not kept:
                 error.hint = _NOT_KEPT
             raise
-        return self._answered(prepared, result, began)
 
     def _kept(
         self, question: Question, prepared: Prepared
@@ -585,26 +622,6 @@ class Answerer:
         found = None if drawn is None else self.releases.pooled(pool.with_new(drawn))
         return (prepared, release.blocks) if found is None else (pool.prepared, found)
 
-    def _with_bounds_found(
-        self, question: Question, prepared: Prepared, limit: AgeLimit, then: PrivacyLoss
-    ) -> tuple[Question, Prepared, PrivacyLoss]:
-        """Find the open bounds of a question, and prepare it with them.
-
-        Returns what was paid for them: nothing for those that the account knows. Raises
-        ``BudgetExceeded`` where the account cannot pay for the question as well.
-        """
-        choices = _open(prepared)
-        known = self._known_bounds(choices, limit)
-        missing = {
-            choice.fingerprint: choice for choice in choices if choice.fingerprint not in known
-        }
-        paid = ZERO
-        if missing:
-            bought = self._buy_bounds(question, prepared, tuple(missing.values()), limit, then)
-            known |= zip(missing, (each.bounds for each in bought if each.bounds), strict=True)
-            paid = sum((each.loss for each in bought), ZERO)
-        return *self._with_bounds(question, prepared, known), paid
-
     def _buy_bounds(
         self,
         question: Question,
@@ -612,8 +629,12 @@ class Answerer:
         missing: Sequence[OpenBounds],
         limit: AgeLimit,
         then: PrivacyLoss,
-    ) -> tuple[Bought, ...]:
-        """Pay for bounds, where the account can pay for all of the question."""
+        counter: Counter,
+    ) -> Releases:
+        """Pay for bounds, where the account can pay for all of the question.
+
+        Raises ``BudgetExceeded`` where it cannot.
+        """
         forms = (
             self._with_any_bounds(question, prepared),
             self._with_least_bounds(question, prepared),
@@ -627,9 +648,8 @@ class Answerer:
         )
         rest = max(rests, key=lambda loss: Amount.charge(loss).units) + then
         purchases = [purchase_of_bounds(one, question.text, question.values) for one in missing]
-        with self.buyer.begun(_tables_of(prepared)) as run:
-            charges = self._reserve(question, prepared, limit, purchases, then=rest)
-            found = self.buyer.buy_all(run, purchases)
+        charges = self._reserve(question, prepared, limit, purchases, then=rest)
+        found = counter.buy(purchases)
         if isinstance(found, Failure):
             error = self._failed(charges, found)
             self.tell(ReadingFailed(self.payer.path, None, found.code))

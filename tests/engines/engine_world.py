@@ -190,7 +190,7 @@ def read_all(engine: Engine, block: PreparedBlock) -> Found:
     with engine.run(120) as run, read_exact(run, block, dialect, lambda _: None) as exact:
         match exact:
             case ExactGroups():
-                return _read_block(exact, block)
+                return read_block(exact, block)
             case ExactUnion():
                 return _read_union(exact, block)
             case ExactCascade():
@@ -199,7 +199,8 @@ def read_all(engine: Engine, block: PreparedBlock) -> Found:
                 raise AssertionError(exact)
 
 
-def _read_block(exact: ExactGroups, block: PreparedBlock) -> Found:
+def read_block(exact: ExactGroups, block: PreparedBlock) -> Found:
+    """Read the groups of a block, and their histograms."""
     ids = exact.rows.row_ids
     if exact.keys_of is None:
         found = groups_of(exact.rows, block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import RawIOBase
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -135,6 +136,9 @@ class Scratch(Protocol):
     def __exit__(self, *_: object) -> None:
         """Drop what is left of the tables."""
 
+    def within(self) -> AbstractContextManager[Scratch]:
+        """Lend the place for one of several readings, whose own tables go with it."""
+
     def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
         """Keep the rows of a generated query as a table; returns how many there are."""
 
@@ -169,7 +173,7 @@ class PrivateReader(Protocol):
         Raises ``EngineError`` with a fixed text.
         """
 
-    def scratch(self) -> Scratch:
+    def scratch(self) -> AbstractContextManager[Scratch]:
         """Make scratch space for a query that reads private rows in several steps."""
 
 

@@ -9,8 +9,8 @@ can send what has not been read.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, Self, TypeVar, final
@@ -126,6 +126,18 @@ class ScratchBase(ABC):
     def __exit__(self, *_: object) -> None:
         self._leave(self._own)
         self._own.clear()
+
+    @final
+    @contextmanager
+    def within(self) -> Iterator[Self]:
+        """Lend the place for one of several readings, whose own tables go with it."""
+        before = set(self._own)
+        try:
+            yield self
+        finally:
+            later = self._own - before
+            self._leave(later)
+            self._own -= later
 
     @final
     def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:

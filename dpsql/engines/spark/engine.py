@@ -346,9 +346,8 @@ class SparkScratch(ScratchBase):
 
     def _leave(self, tables: set[str]) -> None:
         """Have executors forget stored rows; views go with the session."""
-        for frame in self._stored.values():
-            _forget(frame)
-        self._stored.clear()
+        for table in tables & self._stored.keys():
+            _forget(self._stored.pop(table))
 
     # -- for rehearsals -----------------------------------------------------------------------
 

@@ -101,6 +101,8 @@ def shared_sql(rows: PrivateRows, estimates: Sequence[LeftOutPlan]) -> SharedSQL
         return shared.of_sorted_rows()
     pairs, units = quoted(_PAIRS), quoted(_UNITS) if shared.by_unit else None
     stored = [(_PAIRS, shared.pairs())]
+    if rows.staged is not None:  # where they are stored
+        pairs, stored = rows.dialect.derived(shared.pairs()), []
     if units is not None:
         stored.append((_UNITS, shared.units(pairs)))
     return SharedSQL(

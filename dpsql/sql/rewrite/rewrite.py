@@ -16,7 +16,9 @@ are quoted. Shapes, with ``salt`` a fresh random number for each query:
   (unit, key) with contributions and the rows with values, then sums and counts of both;
 * weighted units: one row per (unit, key) in any case, each with its unit's weight, then sums of
   contributions times weights (:mod:`dpsql.sql.rewrite.weighting`);
-* pairs alone: one row per (unit, key), over which a kind of release writes statements of its own.
+* pairs alone: one row per (unit, key), over which a kind of release writes statements of its own;
+* over a stage (:mod:`dpsql.sql.rewrite.stage`): all of these but distinct values, with one row per
+  (unit, key) from a table instead of rows.
 
 The row number ``__dpsql_rid`` only lines up keys with measures.
 """
@@ -118,7 +120,7 @@ class GatheredOf:
     squared: bool = False
 
 
-_Found: TypeAlias = Callable[[Ranged], Ranged]
+Found: TypeAlias = Callable[[Ranged], Ranged]
 """Tells where an aggregate over a unit's rows in a group is to be found."""
 
 
@@ -228,7 +230,7 @@ class Rewriter:
         told apart up to these limits only.
         """
 
-        def columns(found: _Found) -> dict[Sql, Sql]:
+        def columns(found: Found) -> dict[Sql, Sql]:
             numbers = {} if counted is None else {counted: _ALL}
             for one in counts:
                 numbers |= {one.found: one.found, one.values: self._values_of(one)}
@@ -239,7 +241,7 @@ class Rewriter:
 
         return self._by_pair(self._steps(counts=counts), columns)
 
-    def _before_bounds(self, found: _Found, limits: Mapping[int, int]) -> dict[Sql, Sql]:
+    def _before_bounds(self, found: Found, limits: Mapping[int, int]) -> dict[Sql, Sql]:
         """Write a unit's contributions to each measure of a group, before any bounds."""
         made = {}
         for place, (measure, name) in enumerate(self._measures):
@@ -316,8 +318,34 @@ class Rewriter:
         if any(measure.kind is not MeasureKind.UNITS for measure, _ in self._measures):
             return self._by_pair(self._steps(), self._contributed)
         columns = join(", ", [self.rows.unit, *self.rows.keys])
+        if self.rows.staged is not None:
+            return sql("SELECT {} FROM {}", columns, self.rows.staged.table)
         rows = self._to_group(self.dialect.derived(self.rows.select()))
         return sql("SELECT DISTINCT {} FROM {}", columns, rows)
+
+    def by_pair(self, columns: Callable[[Found], Mapping[Sql, Sql]]) -> Sql:
+        """Select one row per (unit, key) with ``columns`` of the unit's rows in the group."""
+        return self._by_pair(self._steps(), columns)
+
+    def aggregates(self) -> list[Ranged]:
+        """List the aggregates over a unit's rows in a group that contributions are computed of.
+
+        Whatever bounds these, and the number of rows.
+        """
+        asked: dict[Sql, Ranged] = {}
+
+        def found(aggregate: Ranged) -> Ranged:
+            return asked.setdefault(aggregate.sql, aggregate)
+
+        found(count(_ALL, dialect=self.dialect))
+        self._contributed(found)
+        self._before_bounds(found, {})
+        return list(asked.values())
+
+    def total(self, place: int, found: Found) -> Ranged:
+        """Compute a unit's contribution to a measure of a group before any bounds, by its place."""
+        measure, name = self._measures[place]
+        return self._gathered(name, found).of(measure)
 
     @property
     def _max_rows(self) -> int:
@@ -343,11 +371,11 @@ class Rewriter:
         bounding, kinds = self.plan.bounding, {noisy.measure.kind for noisy in self.plan.measures}
         if bounding is not None and bounding.weighted:
             assert MeasureKind.DISTINCT not in kinds
-            return self._weighted(bounding, only_units=kinds == {MeasureKind.UNITS})
+            return self._weighted(bounding)
         if self._counts_rows(kinds):
             placed = self.rows.placed(self.rows.select())
             return self._count_rows(self.dialect.derived(placed))
-        if kinds <= COUNTED_DISTINCT:
+        if kinds <= COUNTED_DISTINCT and self.rows.staged is None:
             return self._count_distinct()
         if MeasureKind.DISTINCT in kinds:
             return self._sum_beside_values()
@@ -358,7 +386,7 @@ class Rewriter:
 
     def _counts_rows(self, kinds: set[MeasureKind]) -> bool:
         """Tell whether sorted rows are counted as they are: those of units are sorted anyway."""
-        if not self.rows.capped_at_all or not self.dialect.sorts_rows:
+        if not self.rows.capped_at_all or not self.dialect.sorts_rows or self.rows.staged:
             return False
         if kinds == {MeasureKind.UNITS}:
             return True
@@ -384,9 +412,17 @@ class Rewriter:
         units = self._count(Measure(MeasureKind.UNITS), self.rows.unit)
         return self._grouped(outputs, units, self.rows.capped(self._steps()))
 
-    def _by_pair(self, rows: Sql, columns: Callable[[_Found], Mapping[Sql, Sql]]) -> Sql:
-        """Select one row per (unit, key) with ``columns`` of the unit's rows in the group."""
+    def _by_pair(self, rows: Sql, columns: Callable[[Found], Mapping[Sql, Sql]]) -> Sql:
+        """Select one row per (unit, key) with ``columns`` of the unit's rows in the group.
+
+        Of a stage instead of ``rows``, if there is one: it has all their aggregates.
+        """
         keys = join(", ", [self.rows.unit, *self.rows.keys])
+        staged = self.rows.staged
+        if staged is not None:
+            written = columns(lambda found: staged.columns[found.sql])
+            shown = [sql("{} AS {}", each, name) for name, each in written.items()]
+            return sql("SELECT {} FROM {}", join(", ", [keys, *shown]), staged.table)
         named = join(
             ", ", (sql("{} AS {}", written, name) for name, written in columns(as_it_is).items())
         )
@@ -398,7 +434,7 @@ class Rewriter:
             grouped=grouped,
         )
 
-    def _by_place(self, rows: Sql, columns: Callable[[_Found], Mapping[Sql, Sql]]) -> Sql:
+    def _by_place(self, rows: Sql, columns: Callable[[Found], Mapping[Sql, Sql]]) -> Sql:
         """Select the same, with the key's place among those of its unit beside."""
         aggregates: dict[Sql, Sql] = {}
         named = [
@@ -409,7 +445,7 @@ class Rewriter:
         placed = self.dialect.derived(self.rows.placed(rows, aggregates))
         return sql("SELECT {} FROM {} WHERE {}", shown, placed, self.rows.is_first)
 
-    def _beside(self, aggregates: dict[Sql, Sql]) -> _Found:
+    def _beside(self, aggregates: dict[Sql, Sql]) -> Found:
         """Find aggregates beside each row, and note these with their columns."""
 
         def found(aggregate: Ranged) -> Ranged:
@@ -418,7 +454,7 @@ class Rewriter:
 
         return found
 
-    def _contributed(self, found: _Found) -> dict[Sql, Sql]:
+    def _contributed(self, found: Found) -> dict[Sql, Sql]:
         """Write a unit's contributions to each measure of a group but values."""
         return {
             name: self._gathered(name, found).contribution(measure).sql
@@ -426,7 +462,7 @@ class Rewriter:
             if measure.kind is not MeasureKind.DISTINCT
         }
 
-    def _coarsened(self, found: _Found) -> dict[Sql, Sql]:
+    def _coarsened(self, found: Found) -> dict[Sql, Sql]:
         """Write a unit's contributions to each measure of a group, in released steps."""
         written = self._contributed(found)
         for measure, name in self._measures:
@@ -435,7 +471,7 @@ class Rewriter:
                 written[name] = (fine // measure.lattice.coarsening).narrowed().sql
         return written
 
-    def _gathered(self, name: Sql, found: _Found) -> Gathered:
+    def _gathered(self, name: Sql, found: Found) -> Gathered:
         values = self._values[name]
         counted = self._roots.get(values, values)
         return Gathered(values, counted, self._max_rows, self.dialect, found)
@@ -477,16 +513,10 @@ class Rewriter:
         grouped = self._grouped(outputs, sql("count({})", self.rows.unit), derived(both))
         return sql("WITH {} {}", once, grouped)
 
-    def _weighted(self, bounding: Bounding, *, only_units: bool) -> Sql:
+    def _weighted(self, bounding: Bounding) -> Sql:
         """Sum over weighted units, one row per (unit, key)."""
-        if only_units:
-            columns = join(", ", [self.rows.unit, *self.rows.keys])
-            rows = self._to_group(self.dialect.derived(self.rows.select()))
-            pairs = sql("SELECT DISTINCT {} FROM {}", columns, rows)
-        else:
-            pairs = self._by_pair(self._steps(), self._contributed)
         names = [name for m, name in self._measures if m.kind is not MeasureKind.UNITS]
-        clause, rows = weighted(self.rows, bounding, pairs, names)
+        clause, rows = weighted(self.rows, bounding, self.pairs(), names)
         return sql("{} {}", clause, self._summed(rows))
 
     # -- their parts --------------------------------------------------------------------------

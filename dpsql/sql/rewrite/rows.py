@@ -22,6 +22,7 @@ from dpsql.core.sql_types import VARCHAR
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Key
+from dpsql.sql.expressions.proven_integers import Ranged
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.relations.from_clause import from_clause
 
@@ -30,15 +31,28 @@ _RANKS: Final = (sql("dense_rank()"), sql("row_number()"), sql("rank()"))
 
 
 @dataclass(frozen=True, slots=True)
+class Staged:
+    """A table of private rows that are grouped by unit and keys already: its name, and its columns.
+
+    ``columns`` has, by their SQL, the aggregates over a unit's rows in a group that are there.
+    """
+
+    table: Sql
+    columns: Mapping[Sql, Ranged]
+
+
+@dataclass(frozen=True, slots=True)
 class PrivateRows:
     """The rows of one block's private table, for SQL in a ``dialect``.
 
-    ``salt`` is a fresh random number for each query.
+    ``salt`` is a fresh random number for each query. ``staged`` is a table of the same rows, for
+    statements that read them by unit and keys.
     """
 
     plan: BlockPlan
     salt: int
     dialect: Dialect
+    staged: Staged | None = None
 
     @property
     def table(self) -> Table:
@@ -136,9 +150,10 @@ class PrivateRows:
         """True if the cap is best put on rows, sorted, before those of a key are put together.
 
         Sorting is what takes time. Where keys are not declared most units have most of theirs once,
-        so that grouping first would leave as many rows to sort.
+        so that grouping first would leave as many rows to sort; unless they are grouped already.
         """
-        return self.capped_at_all and self.dialect.sorts_rows and not self.known
+        sorts = self.dialect.sorts_rows and self.staged is None
+        return self.capped_at_all and sorts and not self.known
 
     @property
     def rank(self) -> Sql:

@@ -1,0 +1,281 @@
+"""A first question groups its rows once: its bounds are drawn of what its answer reads then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from helpers.failures import fails_with
+from helpers.zero_noise import silence
+
+import dpsql
+from dpsql.budget.question import read_record
+from dpsql.core.sql import Sql
+from dpsql.engines.base.scratch import ScratchBase
+from dpsql.engines.duckdb.engine import DuckDBScratch
+from dpsql.engines.duckdb.reading import KNOWN, KnownStatements
+from dpsql.engines.embedded.spelling import DUCKDB_TEXT
+from dpsql.kinds.staged import Stages, StoredStage
+from dpsql.ledger import LEFT_OUT_MECHANISM, Ledger
+from dpsql.sql.rewrite.stage import Stage
+
+POLICY = """
+version: 1
+dataset: d
+defaults: {epsilon: 20.0, delta: 1e-6}
+accounts: {ana: {epsilon: 1000, delta: 1e-3}}
+tables:
+  t:
+    privacy_unit: {name: person, column: u}
+    columns:
+      x: {lower: 0, upper: 10}
+      k: {domain: [a, b, c, d, e]}
+"""
+COUNT = "SELECT k, COUNT(*) AS n FROM t{} GROUP BY k"
+SHAPES = {
+    "declared keys": COUNT.format(""),
+    "no keys": "SELECT COUNT(*) AS n FROM t",
+    "sums": "SELECT k, SUM(x) AS s FROM t GROUP BY k",
+    "averages": "SELECT k, AVG(x) AS m, STDDEV(x) AS d FROM t WHERE x > 1 GROUP BY k",
+    "unknown keys": "SELECT s, COUNT(*) AS n FROM t GROUP BY s",
+    "a top-k": "SELECT s, COUNT(DISTINCT u) AS n FROM t GROUP BY s ORDER BY n DESC LIMIT 3",
+    "two conditions": f"{COUNT.format(' WHERE x < 3')} UNION ALL "
+    "SELECT k, COUNT(*) + 90000 AS n FROM t WHERE x >= 3 GROUP BY k",
+}
+UNSTAGED = {
+    "a median": "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k",
+    "distinct values": "SELECT k, COUNT(DISTINCT x) AS n FROM t GROUP BY k",
+}
+
+
+@dataclass
+class Sent:
+    """What was sent over private rows: how often it was stored, read and dropped."""
+
+    texts: list[str] = field(default_factory=list)
+    places: list[DuckDBScratch] = field(default_factory=list)
+
+    @property
+    def over_rows(self) -> int:
+        return sum('FROM "t"' in text for text in self.texts)
+
+    @property
+    def left(self) -> set[str]:
+        """Tables that are still there."""
+        found = set()
+        for place in self.places:
+            names = place._cursor.execute("SELECT table_name FROM duckdb_tables() WHERE temporary")
+            found |= {str(name) for (name,) in names.fetchall()}
+        return found
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    found, real = Sent(), ScratchBase._sent
+
+    def noted(self: ScratchBase, statement: Sql, given: Any, send: Any) -> Any:
+        if isinstance(self, DuckDBScratch):
+            found.texts.append(statement.render(DUCKDB_TEXT))
+            found.places.append(self)
+        return real(self, statement, given, send)
+
+    monkeypatch.setattr(ScratchBase, "_sent", noted)
+    return found
+
+
+@contextmanager
+def opened(directory: Path, policy: str = POLICY) -> Iterator[dpsql.Connection]:
+    path = directory / "data.duckdb"
+    if not path.exists():
+        with duckdb.connect(str(path)) as writer:
+            writer.execute("CREATE TABLE t (u BIGINT, k VARCHAR, s VARCHAR, x DOUBLE)")
+            writer.execute(
+                "INSERT INTO t SELECT range % 300, ['a', 'b', 'c', 'd', 'e'][1 + range % 5], "
+                "'s' || [0, 0, 0, 1, 1, 2][1 + range % 7 % 6], (range % 11)::DOUBLE "
+                "FROM range(6000)"
+            )
+    with dpsql.connect(path, dpsql.parse_policy(policy), directory / "b.db", "ana") as connection:
+        yield connection
+
+
+def entries(directory: Path) -> list[str]:
+    """The mechanisms of what was charged, in order."""
+    with Ledger.open(directory / "b.db") as ledger:
+        found = sorted(ledger.history("d"), key=lambda entry: entry.entry)
+    return [read_record(each.plan).blocks[0].mechanism for each in found]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_are_read_once_for_the_bounds_and_the_answer(
+    shape: str, tmp_path: Path, sent: Sent
+) -> None:
+    with opened(tmp_path) as connection:
+        # Beside a cap, the part of values out of bounds is read by itself.
+        share: dict[str, Any] = {"left_out_share": 0.0} if shape == "sums" else {}
+        connection.sql(SHAPES[shape], epsilon=1.0, **share)
+        blocks = 2 if shape == "two conditions" else 1
+        assert sent.over_rows == blocks
+        assert sent.left == set()
+        connection.sql(SHAPES[shape], epsilon=1.0, fresh=True, **share)
+        assert sent.over_rows == 2 * blocks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", UNSTAGED)
+def test_what_reads_more_than_pairs_reads_its_rows_itself(
+    shape: str, tmp_path: Path, sent: Sent
+) -> None:
+    with opened(tmp_path) as connection:
+        connection.sql(UNSTAGED[shape])
+        assert sent.over_rows > 1
+        assert not any("stage" in text for text in sent.texts)
+
+
+def answers(directory: Path, shape: str) -> list[Any]:
+    with opened(directory) as connection:
+        return sorted(map(repr, connection.sql(SHAPES[shape]).fetchall()))
+
+
+def bounds_of(monkeypatch: pytest.MonkeyPatch, *, staged: bool) -> None:
+    """Draw the same bounds each time; of rows where nothing is to be stored."""
+    from dpsql.kinds import base
+    from dpsql.privacy.mechanisms.bounds_choice import BoundDraw
+
+    monkeypatch.setattr(BoundDraw, "draw", lambda self, *_: self.rungs[-1])
+    if not staged:
+        monkeypatch.setattr(base, "stage_of", lambda rows: None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_without_noise_the_answer_is_that_of_rows_read_twice(shape: str, tmp_path: Path) -> None:
+    found = []
+    for number, staged in enumerate((True, False)):
+        place = tmp_path / str(number)
+        place.mkdir()
+        with pytest.MonkeyPatch.context() as patched:
+            silence(patched)
+            bounds_of(patched, staged=staged)
+            found.append(answers(place, shape))
+    assert found[0] == found[1]
+    assert found[0]
+
+
+@pytest.mark.slow
+def test_a_block_that_reads_the_stage_of_another_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silence(monkeypatch)
+    bounds_of(monkeypatch, staged=True)
+    right = answers(tmp_path, "two conditions")
+    real = Stages.taken
+
+    @contextmanager
+    def any_of_them(self: Stages, stage: Stage | None) -> Iterator[StoredStage | None]:
+        last = self.waiting[-1].stage if self.waiting else None
+        with real(self, last) as taken:
+            yield taken
+
+    monkeypatch.setattr(Stages, "taken", any_of_them)
+    with opened(tmp_path) as connection:
+        wrong = connection.sql(SHAPES["two conditions"], fresh=True, epsilon=19.0).fetchall()
+    assert sorted(map(repr, wrong)) == right  # bounds are known: no stage is there
+    other = tmp_path / "other"
+    other.mkdir()
+    assert answers(other, "two conditions") != right
+
+
+class Stopped(BaseException):
+    """What Ctrl-C raises."""
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int) -> None:
+    """Have a call of a method stopped before it does anything."""
+    real: Callable[..., Any] = getattr(owner, name)
+    calls: list[None] = []
+
+    def stopped(*given: Any, **named: Any) -> Any:
+        calls.append(None)
+        if len(calls) == call:
+            raise Stopped
+        return real(*given, **named)
+
+    monkeypatch.setattr(owner, name, stopped)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["reserve", "settle_together"])
+def test_what_stops_between_draw_and_question_leaves_no_table_and_a_right_ledger(
+    name: str, tmp_path: Path, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as connection:
+        with monkeypatch.context() as patched:
+            stop_at(patched, Ledger, name, 2 if name == "reserve" else 1)
+            with pytest.raises(Stopped):
+                connection.sql(SHAPES["declared keys"])
+        assert sent.left == set()
+        assert entries(tmp_path) == [LEFT_OUT_MECHANISM]
+        sent.texts.clear()
+        connection.sql(SHAPES["declared keys"])
+        staged = any("stage" in text for text in sent.texts)
+        assert staged == (name == "settle_together")  # else the bounds are the account's
+        assert entries(tmp_path).count("known_domain") == 1
+        assert sent.left == set()
+
+
+@pytest.mark.slow
+def test_a_question_that_fails_after_its_draw_keeps_what_it_had_reserved(
+    tmp_path: Path, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as connection:
+        real = DuckDBScratch._exact
+
+        def failing(self: DuckDBScratch, passed: Any, *given: Any) -> Any:
+            if "__dpsql_kept" in passed.statement.render(DUCKDB_TEXT):
+                raise duckdb.OutOfMemoryException("x")
+            return real(self, passed, *given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(DuckDBScratch, "_exact", failing)
+            with fails_with("memory_limit") as caught:
+                connection.sql(SHAPES["declared keys"])
+        assert "stays spent" in str(caught.value.hint)
+        assert sent.left == set()
+        assert entries(tmp_path).count("known_domain") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES.keys() - {"unknown keys"})  # caps are drawn on the way
+def test_no_statement_over_a_stage_is_read_for_the_first_time_when_it_is_paid_for(
+    shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments: list[str] = []
+
+    def noted(owner: Any, name: str, what: str) -> None:
+        kept = getattr(owner, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            moments.append(what)
+            return kept(*given, **named)
+
+        monkeypatch.setattr(owner, name, call)
+
+    noted(KnownStatements, "add", "read")
+    noted(Ledger, "reserve", "reserved")
+    noted(Ledger, "settle_together", "settled")
+    KNOWN._found.clear()
+    with opened(tmp_path) as connection:
+        connection.sql(SHAPES[shape])
+    while "reserved" in moments:
+        first = moments.index("reserved")
+        assert "settled" in moments[first:]
+        last = first + moments[first:].index("settled")
+        assert "read" not in moments[first:last]
+        moments = moments[last + 1 :]
+    KNOWN._found.clear()
