@@ -29,6 +29,7 @@ version: 1
 dataset: d
 defaults: {epsilon: 20.0, delta: 1e-6}
 accounts: {ana: {epsilon: 1000, delta: 1e-3}}
+limits: {bounding: sql}
 tables:
   t:
     privacy_unit: {name: person, column: u}
