@@ -182,7 +182,7 @@ _RESPELLED: Final = (
 
 def _is_left_out(place: int, given: exp.Expr | None, call: exp.Expr) -> bool:
     """Tell whether an argument is in no part of the call that was built of it."""
-    if READ_WHOLE in call.meta:
+    if call.meta.get(READ_WHOLE):
         return False
     if place == 1 and isinstance(call, _RESPELLED) and isinstance(given, exp.Literal):
         return False

@@ -25,6 +25,8 @@ _FROM_MONDAY: Final = frozenset({"ISOWEEK", "ISO_WEEK"})
 _BARE: Final = _UNITS | _FROM_MONDAY | {"WEEK"}
 """Units that may stand without quotes. A column of such a name is none there, as in no system."""
 _TWO, _THREE = 2, 3
+READ_WHOLE: Final = "read_whole"
+"""The key, among the metadata of a call, which says that all its arguments were read."""
 
 _WEEKS: Final = (
     "'week' is that from Monday; without quotes systems begin it on other days, but for ISOWEEK."
@@ -80,15 +82,17 @@ def _left(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=kept)
 
 
-def _as_in_duckdb(name: str, arguments: list[exp.Expr], most: int) -> exp.Expr:
-    """Build a call with its unit in quotes in front, of ``most`` arguments.
+def _as_in_duckdb(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    """Build a call with its unit in quotes in front.
 
-    The parser would take a column for the unit of its name: ``date_trunc(s, ts)`` for seconds. And
-    it would leave out further arguments without a word.
+    The parser would take a column for the unit of its name: ``date_trunc(s, ts)`` for seconds. It
+    leaves out what it has no room for, so not all is read.
     """
-    if not 0 < len(arguments) <= most or isinstance(arguments[0], exp.Column):
+    if not arguments or isinstance(arguments[0], exp.Column):
         return _left(name, arguments)
-    return cast(exp.Expr, DuckDBParser.FUNCTIONS[name](arguments))
+    call = cast(exp.Expr, DuckDBParser.FUNCTIONS[name](arguments))
+    call.meta[READ_WHOLE] = False
+    return call
 
 
 def _truncated(name: str) -> _Build:
@@ -98,9 +102,7 @@ def _truncated(name: str) -> _Build:
         units = [bare_unit(each) for each in arguments]
         match arguments, units:
             case [exp.Literal(), *_], _:
-                return _as_in_duckdb(
-                    name, arguments, _TWO
-                )  # what follows may be called like a unit
+                return _as_in_duckdb(name, arguments)  # what follows may be called like a unit
             case (_, moment), (str(unit), None):
                 pass
             case (_, moment), (str(unit), _) if name == "DATETRUNC":
@@ -108,7 +110,7 @@ def _truncated(name: str) -> _Build:
             case (moment, _), (None, str(unit)) if name != "DATETRUNC":
                 pass
             case _:
-                return _as_in_duckdb(name, arguments, _TWO)
+                return _as_in_duckdb(name, arguments)
         if unit == "WEEK":
             return _left(name, arguments)
         return exp.TimestampTrunc(this=moment, unit=_unit(unit))
@@ -138,9 +140,7 @@ def _difference(name: str) -> _Build:
         units = [bare_unit(each) for each in arguments]
         match arguments, units:
             case (exp.Literal() as first, _, _), _ if not str(first.this)[:1].isdigit():
-                return _as_in_duckdb(
-                    name, arguments, _THREE
-                )  # what follows may be called like a unit
+                return _as_in_duckdb(name, arguments)  # what follows may be called like a unit
             case (end, start), _:
                 unit = "DAY"
             case (end, start, _), (_, _, str(unit)) if name == "DATE_DIFF":
@@ -148,7 +148,7 @@ def _difference(name: str) -> _Build:
             case (_, start, end), (str(unit), _, _):
                 pass
             case _:
-                return _as_in_duckdb(name, arguments, _THREE)
+                return _as_in_duckdb(name, arguments)
         if unit == "WEEK":
             return _left(name, arguments)
         return exp.DateDiff(this=end, expression=start, unit=_unit(unit), date_part_boundary=True)
@@ -255,9 +255,6 @@ def _called(kind: type[exp.Expr]) -> Callable[[exp.Expr], exp.Expr]:
     return lambda value: kind(this=value)
 
 
-READ_WHOLE: Final = "read_whole"
-"""The key, among the metadata of a call, which says that all its arguments were read."""
-
 _BUILDS: Final[Mapping[str, _Build]] = {
     **{name: _truncated(name) for name in ("DATE_TRUNC", "DATETRUNC")},
     **{name: _truncated_behind(name) for name in ("TIMESTAMP_TRUNC", "DATETIME_TRUNC")},
@@ -302,7 +299,7 @@ _BUILDS: Final[Mapping[str, _Build]] = {
 def _marked(build: _Build) -> _Build:
     def marked(arguments: list[exp.Expr]) -> exp.Expr:
         found = build(arguments)
-        found.meta[READ_WHOLE] = True
+        found.meta.setdefault(READ_WHOLE, True)
         return found
 
     return marked

@@ -69,7 +69,7 @@ def test_an_aggregate_is_called_what_it_was_called(connection: dpsql.Connection,
 
 
 def test_an_operator_is_called_no_function(connection: dpsql.Connection) -> None:
-    error = refusal(connection, "SELECT count(*) FROM visits WHERE s ->> 'q' = 'a'")
+    error = refusal(connection, "SELECT count(*) FROM visits WHERE s -> 'q' = 'a'")
     assert error.code == "expression_not_allowed"
     assert "the function" not in str(error).split("\n", 1)[0]
 
