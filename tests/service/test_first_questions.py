@@ -252,7 +252,9 @@ def test_a_question_that_fails_after_its_draw_keeps_what_it_had_reserved(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", sorted(SHAPES.keys() - {"unknown keys"}))  # caps are drawn on the way
+@pytest.mark.parametrize(  # caps of unknown keys are drawn on the way
+    "shape", sorted(SHAPES.keys() - {"unknown keys"})
+)
 def test_no_statement_over_a_stage_is_read_for_the_first_time_when_it_is_paid_for(
     shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
