@@ -101,8 +101,9 @@ def again(policy: Policy, parameters: Parameters) -> Parameters:
 def defaults_of(policy: Policy, table: TablePolicy) -> Iterator[TableDefault]:
     """Yield the defaults that questions over a table have: its own, and minima of linked tables.
 
-    A row that reaches its unit through other tables is about the units of these: a group of fewer
-    than their minimum is as small here as there. Of several minima the largest holds.
+    A row that refers to rows of other tables is about the units of these, whichever column says
+    whose it is: a group of fewer than their minimum is as small here as there. Of several minima
+    the largest holds.
     """
     for name, value in table.defaults.items():
         if not PARAMETERS[name].least:
@@ -115,13 +116,14 @@ def defaults_of(policy: Policy, table: TablePolicy) -> Iterator[TableDefault]:
 
 
 def _upwards(policy: Policy, table: TablePolicy) -> Iterator[TablePolicy]:
-    """Yield a table and the tables on its way to the unit."""
+    """Yield a table and the tables that its links lead to, also those beside a unit of its own."""
     seen: set[str] = set()
-    found: TablePolicy | None = table
-    while found is not None and found.name.key not in seen:
-        seen.add(found.name.key)
-        yield found
-        found = None if found.link is None else policy.table(found.link.parent)
+    ahead: list[TablePolicy | None] = [table]
+    for found in ahead:
+        if found is not None and found.name.key not in seen:
+            seen.add(found.name.key)
+            ahead += [policy.table(link.parent) for link in found.links]
+            yield found
 
 
 def _table_defaults(policy: Policy, tables: Sequence[TableName]) -> Iterator[TableDefault]:

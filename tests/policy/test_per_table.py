@@ -324,10 +324,12 @@ tables:
   visits: {{}}
   notes: {{defaults: {{min_units_per_group: 60}}}}
   lines: {{}}
+  calls: {{{UNIT}}}
 links:
   - visits.t_id -> t.id
   - notes.visit -> visits.id
   - lines.note -> notes.id
+  - calls.receiver -> t.id
 """
 
 
@@ -339,6 +341,7 @@ links:
         (("notes",), 60, "notes"),
         (("lines",), 60, "notes"),
         (("lines", "t"), 60, "notes"),
+        (("calls",), 50, "t"),
     ],
 )
 def test_a_minimum_holds_for_the_tables_that_are_linked_to_its_table(
