@@ -45,7 +45,8 @@ class PostgreSQLDialect(ServerDialect):
         """Select the columns of the schema, each in the one form that values of its type have.
 
         Texts get the collation "C". NULL are dates and timestamps outside of the years 1 to 9999,
-        infinite ones among them, and NaN among decimals: DuckDB has no equal of these.
+        infinite ones among them, and NaN among decimals: DuckDB has no equal of these. So are long
+        texts, with which the server could fail.
         """
         return self.derived(rows_to_question(table))
 

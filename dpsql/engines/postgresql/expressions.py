@@ -20,7 +20,7 @@ from dpsql.engines.base.row_engine import Refusing, RowEngine, Write, named_by_n
 from dpsql.engines.base.row_expressions import number_value
 from dpsql.engines.base.row_types import INTEGERS, TypedValue
 from dpsql.engines.postgresql import types as pg
-from dpsql.engines.postgresql.reading import within_years
+from dpsql.engines.postgresql.reading import MOST_TEXT, within_years
 from dpsql.engines.postgresql.types import once
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.moment_formats import read_format
@@ -30,9 +30,6 @@ from dpsql.syntax.row_functions import DAYS, MONTHS
 _REFUSED: Final = Refusing("of a PostgreSQL database", "postgresql.md")
 _YEARS: Final = 4000  # that may be added to a date, so that the server can hold the result
 _DAYS: Final = 1_400_000
-# Bytes of a text that is joined or trimmed. The server takes 2^30 at once, and to trim a text it
-# takes eight times its bytes.
-_LONGEST_TEXT: Final = 2**27
 _MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}
 _SECONDS: Final = {"week": 7 * 86_400, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
 
@@ -275,22 +272,13 @@ def _twice(write: Callable[[Sql, Sql], Sql]) -> Write:
 
 
 def _joined(one: Sql, two: Sql) -> Sql:
-    """Write texts one behind the other, NULL where the result would be too long for the server."""
+    """Write texts one behind the other, NULL where the result is longer than any text may be."""
     return sql(
         "CASE WHEN CAST(octet_length({one}) AS BIGINT) + CAST(octet_length({two}) AS BIGINT) < "
         "{most} THEN {one} || {two} END",
         one=one,
         two=two,
-        most=_LONGEST_TEXT,
-    )
-
-
-def _trimmed(text: Sql) -> Sql:
-    """Write a text without spaces around it, NULL where it is too long for the server to trim."""
-    return sql(
-        "CASE WHEN octet_length({text}) < {most} THEN btrim({text}, ' ') END",
-        text=text,
-        most=_LONGEST_TEXT,
+        most=MOST_TEXT,
     )
 
 
@@ -308,8 +296,8 @@ def _substring(text: Sql, first: int, size: int | None = None) -> Sql:
 
 
 def _replaced(text: Sql, taken: str, put: str) -> Sql:
-    """Write replace, NULL where the text is too long for the server to replace in it."""
-    most = _LONGEST_TEXT // max(1, len(put.encode()))
+    """Write replace, NULL where the result could be longer than any text that is read."""
+    most = MOST_TEXT // max(1, len(put.encode()))
     made = sql("replace({}, {}, {})", text, pg.text_literal(taken), pg.text_literal(put))
     return sql("CASE WHEN octet_length({}) < {} THEN {} END", text, most, made)
 
@@ -333,7 +321,7 @@ def _substituted(text: Sql, pattern: str, put: str, flags: str) -> Sql:
     _certain(pattern)
 
     def replaced(value: Sql) -> Sql:
-        most = _LONGEST_TEXT // max(1, len(put.encode()))
+        most = MOST_TEXT // max(1, len(put.encode()))
         given = [pg.text_literal(each) for each in (pattern, put, flags)]
         made = sql("regexp_replace({}, {})", value, join(", ", given))
         return sql("CASE WHEN octet_length({}) < {} THEN {} END", value, most, made)
@@ -507,7 +495,7 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "substr": _substring,
         "left": lambda v, size: sql("left({}, {})", v, size),
         "right": lambda v, size: sql("right({}, {})", v, size),
-        "trim": lambda v: once(v, _trimmed),
+        "trim": lambda v: sql("btrim({}, ' ')", v),
         "like": lambda v, pattern, _: sql("({} LIKE {} ESCAPE '')", v, pattern),
         "not like": lambda v, pattern, _: sql("({} NOT LIKE {} ESCAPE '')", v, pattern),
         "contains": lambda v, part: sql("(strpos({}, {}) > 0)", v, part),

@@ -3,6 +3,10 @@
 DuckDB has no NaN among decimals, and calendars part before the year 1 and after 9999: such values
 are NULL from here on, for everything that is asked. Texts have the collation "C". Moments with a
 time zone are timestamps in UTC, the zone of each session.
+
+The server fails where a value, or a row of values, takes a gigabyte, and some functions take many
+bytes for each of a text. So to questions a longer text than ``MOST_TEXT`` is NULL as well, and so
+is one that is computed.
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ _TYPES: Final = {
     "json": "JSON",
     "jsonb": "JSON",
 }
+MOST_TEXT: Final = 2**19
+"""Bytes that no text has: of as many as a row can have, 1664, all are less than a gigabyte."""
 _MOST_DIGITS: Final = 38
 _DOCUMENT: Final = literal("{}")
 _NUMERIC: Final = re.compile(r"numeric\((\d+),(-?\d+)\)")
@@ -62,9 +68,9 @@ def rows_of(table: Table) -> Sql:
 def rows_to_question(table: Table) -> Sql:
     """Write the same for questions, where no row may fail: JSON is the text ``{}``, or NULL.
 
-    The text of a document can be larger than any that the server holds.
+    The text of a document can be larger than any that the server holds. Long texts are NULL.
     """
-    return _rows(table, lambda c: _present(c) if c.type.is_opaque else _read(c))
+    return _rows(table, _asked)
 
 
 def _rows(table: Table, read: Callable[[Column], Sql]) -> Sql:
@@ -85,6 +91,17 @@ def sent(column: Column) -> Sql:
     """Write a column as it leaves the server: decimals as text, which has all of their digits."""
     own = name(column.name)
     return sql("CAST({} AS TEXT)", own) if column.type.kind == "DECIMAL" else own
+
+
+def _asked(column: Column) -> Sql:
+    """Write a column whose values no row of any question can be too large with."""
+    if column.type.is_opaque:
+        return _present(column)
+    if column.type.kind != "VARCHAR" or column.enumerated:
+        return _read(column)
+    text = sql("CAST({} AS TEXT)", name(column.name))
+    read = _read(column)
+    return sql("CASE WHEN octet_length({}) < {} THEN {} END", text, MOST_TEXT, read)
 
 
 def _present(column: Column) -> Sql:
