@@ -705,7 +705,7 @@ column_not_grouped: select k, count(*) n from visits group by k order by n desc 
 parameter_missing: select k, count(*) n from visits group by k order by n desc limit ?
 constant_fails: select k, count(*) n from visits group by k order by n desc limit 3 offset 99999999999999999999999
 does_not_bind: select k, count(*) n from visits group by k order by n desc limit 3 offset -1
-answers: select k, count(*) n from visits group by k order by n desc fetch first 3 rows with ties
+syntax_error: select k, count(*) n from visits group by k order by n desc fetch first 3 rows with ties
 answers: select k, count(*) n from visits group by k order by n desc fetch first 3 rows only
 does_not_bind: select k, count(*) n from visits group by k order by 99999999999999999999999 desc limit 3
 does_not_bind: select k, count(*) n from visits group by k order by 0 desc limit 3
