@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import Final
 
 from sqlglot import exp
@@ -33,7 +33,7 @@ from dpsql.accuracy.wording import enumerated
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, name, sql
-from dpsql.core.sql_types import SqlType
+from dpsql.core.sql_types import BIGINT, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
@@ -69,7 +69,7 @@ from dpsql.sql.expressions.values_left import (
 )
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.syntax.arguments import extracted_part
-from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS
+from dpsql.syntax.row_functions import DAYS, MONTHS, PARTS, ROW_FUNCTIONS
 from dpsql.syntax.text import output_name
 
 MOST_GROUPS: Final = 1_000
@@ -93,8 +93,9 @@ _OF_MOMENTS: Final = ("year", "month", "day", "weekday", "hour", "minute", "seco
 _ALL_TOLD: Final = frozenset(_OF_MOMENTS)
 _TOLD: Final[Mapping[str, frozenset[str]]] = {
     **{part: frozenset((part,)) for part in _OF_MOMENTS if part != "weekday"},
-    **dict.fromkeys(("quarter", "monthname"), frozenset(("month",))),
-    **dict.fromkeys(("week", "dayofyear"), frozenset(("month", "day"))),
+    "quarter": frozenset(("month",)),
+    # Not all months have all days.
+    **dict.fromkeys(("month", "monthname", "week", "dayofyear"), frozenset(("month", "day"))),
     **dict.fromkeys(("dayofweek", "isodow", "dayname"), frozenset(("weekday",))),
 }
 _TOLD_BY_CUTS: Final[Mapping[str, frozenset[str]]] = {
@@ -103,6 +104,11 @@ _TOLD_BY_CUTS: Final[Mapping[str, frozenset[str]]] = {
     "week": frozenset(_OF_MOMENTS[:3]),
     "day": frozenset(_OF_MOMENTS[:4]),
     "hour": frozenset(_OF_MOMENTS[:5]),
+}
+# Names of days and months by numbers: what is computed of the values of a column is a number.
+_NUMBERED: Final[Mapping[type[exp.Expr], tuple[type[exp.Expr], Mapping[object, str]]]] = {
+    exp.Dayname: (exp.DayOfWeek, dict(enumerate(DAYS))),
+    exp.Monthname: (exp.Month, dict(enumerate(MONTHS, 1))),
 }
 _WRITTEN: Final[Mapping[str, Callable[[Sql], Sql]]] = {
     "DATE": lambda whole: sql("DATE '1970-01-01' + CAST({} AS INTEGER)", whole),
@@ -243,7 +249,7 @@ class _Maker:
                 yield "its type BOOLEAN", self._finite(node)
             return
         column = self._only_column(node)
-        if column is not None and type_.kind != "VARCHAR":
+        if column is not None and (type_.kind != "VARCHAR" or type(node) in _NUMBERED):
             left = self._span(exp.column(column.name))
             yield "the conditions on its column", self._computed(node, column, type_, left)
         yield from self._public(node, type_)
@@ -392,11 +398,17 @@ class _Maker:
         of the week.
         """
         several = [key for key in keys if len(key.domain or ()) > 1]
-        pairs = [pair for pair in combinations(several, 2) if any(key.origin for key in pair)]
-        return any(
-            self._marks(one) & self._marks(other) and not self._are_apart(one, other)
-            for one, other in pairs
-        )
+        sharing: list[list[Key]] = []
+        for key in several:
+            alike = [each for each in sharing if any(self._share(key, one) for one in each)]
+            sharing = [each for each in sharing if each not in alike]
+            sharing.append([*chain.from_iterable(alike), key])
+        return not all(len(each) == 1 or self._are_apart(each) for each in sharing)
+
+    def _share(self, one: Key, other: Key) -> bool:
+        """Tell whether two keys, not both of declared values, depend on the same."""
+        made = bool(one.origin or other.origin)
+        return made and bool(self._marks(one) & self._marks(other))
 
     def _marks(self, key: Key) -> set[object]:
         """Collect what a key depends on: columns at the bottom, and public tables as a whole."""
@@ -409,27 +421,34 @@ class _Maker:
         behind = columns_behind(self.rows, node.name) if isinstance(node, exp.Column) else ()
         return marks | {found.path for found in behind if is_public(self.policy, found.table)}
 
-    def _are_apart(self, one: Key, other: Key) -> bool:
-        """Tell whether keys are parts of one moment, with all pairs of their values there."""
-        (rows, first), (same, second) = map(self._where_computed, (one, other))
-        column = rows._only_column(first)
-        if column is None or column != same._only_column(second) or rows.rows != same.rows:
+    def _are_apart(self, keys: Sequence[Key]) -> bool:
+        """Tell whether keys are parts of one moment, all of whose values meet there.
+
+        All together: each two of a quarter, a day of the month and a day of the week meet within
+        two years, and all three of them do not.
+        """
+        (rows, _), *others = computed = [self._where_computed(key) for key in keys]
+        nodes = [node for _, node in computed]
+        columns = {each._only_column(node) for each, node in computed}
+        column = columns.pop()
+        if columns or column is None or any(each.rows != rows.rows for each, _ in others):
             return False
-        if parts_told(first) & parts_told(second):
+        if any(parts_told(one) & parts_told(other) for one, other in combinations(nodes, 2)):
             return False
         left = rows._span(exp.column(column.name))
         if left == EVERYTHING:
             return True
-        points = _points(left, exp.Tuple(expressions=[first.copy(), second.copy()]), column)
+        points = _points(left, exp.Tuple(expressions=[node.copy() for node in nodes]), column)
         if points is None:
             return False
-        table, names = Table("points", (column,)), (name("one"), name("other"))
-        pair = (total_sql(each, table, TWIN) for each in (first, second))
-        written = (sql("{} AS {}", each, own) for each, own in zip(pair, names, strict=True))
+        table = Table("points", (column,))
+        named = [(name(f"part{place}"), node) for place, node in enumerate(nodes)]
         whole = sql(
-            "SELECT CAST(count(*) = count(DISTINCT {}) * count(DISTINCT {}) AS INTEGER) "
-            "FROM (SELECT DISTINCT {} FROM ({}) AS points) AS pairs",
-            *(*names, join(", ", written), points),
+            "SELECT CAST(count(*) = {} AS INTEGER) "
+            "FROM (SELECT DISTINCT {} FROM ({}) AS points) AS met",
+            join(" * ", [sql("count(DISTINCT {})", own) for own, _ in named]),
+            join(", ", [sql("{} AS {}", total_sql(n, table, TWIN), own) for own, n in named]),
+            points,
         )
         return self.engine.compute_constants(whole) == [1]
 
@@ -496,6 +515,11 @@ class _Maker:
         self, node: exp.Expr, column: Column, type_: SqlType, left: Left
     ) -> tuple[object, ...] | None:
         """Compute an expression for all values that are left of its only column."""
+        numbered = _NUMBERED.get(type(node))
+        if numbered is not None:
+            number, names = numbered
+            numbers = self._computed(number(this=node.this.copy()), column, BIGINT, left)
+            return None if numbers is None else tuple(map(names.get, numbers))
         points = _points(left, node, column)
         if points is None:
             return None

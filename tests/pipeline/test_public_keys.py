@@ -607,6 +607,13 @@ def test_columns_of_one_public_table_are_no_product(tmp_path: Path) -> None:
         ("date_trunc('week', d), dayname(d)", "d BETWEEN '2024-01-01' AND '2024-01-14'", True),
         ("date_trunc('week', d), dayname(d)", "d BETWEEN '2024-01-01' AND '2024-01-16'", False),
         ("d, dayofweek(d)", "d BETWEEN '2024-01-01' AND '2024-01-14'", False),
+        ("month(d), day(d)", "TRUE", False),  # there is no 30 February
+        ("day(d), monthname(d)", "TRUE", False),
+        ("quarter(d), day(d)", "TRUE", True),
+        ("quarter(d), day(d)", "d BETWEEN '2024-01-01' AND '2025-12-31'", True),
+        ("quarter(d), dayofweek(d)", "d BETWEEN '2024-01-01' AND '2025-12-31'", True),
+        ("day(d), dayofweek(d)", "d BETWEEN '2024-01-01' AND '2025-12-31'", True),
+        ("quarter(d), day(d), dayofweek(d)", "d BETWEEN '2024-01-01' AND '2025-12-31'", False),
         ("plan, plan = 'free'", "TRUE", False),
         ("m, quarter(d)", "TRUE", False),
     ],
