@@ -106,7 +106,9 @@ class Buyer:
                 )
                 self._stages = reader.stages
                 for purchase in purchases:
-                    yield purchase.release(reader)
+                    found = purchase.release(reader)
+                    with run.paused():  # the ledger's time, and that of planning, is not the run's
+                        yield found
             return
         except Exception as error:
             if error is self._stopped:

@@ -269,6 +269,29 @@ def test_a_deadline_that_is_put_off_ends_later() -> None:
     assert time.monotonic() - began >= 0.6
 
 
+def test_no_time_passes_while_a_deadline_is_paused() -> None:
+    calls: list[None] = []
+    with Deadline(0.15, lambda: calls.append(None)) as deadline:
+        with deadline.paused():
+            time.sleep(0.4)
+        assert not deadline.expired
+        assert calls == []
+        time.sleep(0.4)
+        before = len(calls)
+        assert before
+        with deadline.paused():  # what is over stays over
+            time.sleep(0.2)
+        assert len(calls) > before
+
+
+def test_a_deadline_that_is_told_to_expire_while_it_is_paused_is_over() -> None:
+    with Deadline(60, lambda: None) as deadline:
+        with deadline.paused():
+            deadline.expire()
+        time.sleep(0.2)
+        assert deadline.expired
+
+
 def test_a_clock_that_nobody_stops_ends_with_its_deadline() -> None:
     """As it is where Ctrl-C comes between a deadline and what would leave it."""
     deadline = Deadline(60, lambda: None)

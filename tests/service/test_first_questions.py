@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -249,6 +250,29 @@ def test_a_question_that_fails_after_its_draw_keeps_what_it_had_reserved(
         assert "stays spent" in str(caught.value.hint)
         assert sent.left == set()
         assert entries(tmp_path).count("known_domain") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "call"), [("settle_together", 1), ("reserve", 2)])
+def test_waiting_for_the_ledger_takes_none_of_the_time_of_a_question(
+    name: str, call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another account may hold the ledger: that suspends nobody."""
+    real: Callable[..., Any] = getattr(Ledger, name)
+    calls: list[None] = []
+
+    def waiting(*given: Any, **named: Any) -> Any:
+        calls.append(None)
+        found = real(*given, **named)
+        if len(calls) == call:
+            time.sleep(4.5)
+        return found
+
+    monkeypatch.setattr(Ledger, name, waiting)
+    limited = POLICY.replace("limits: {", "limits: {seconds: 2, ")
+    with opened(tmp_path, limited) as connection:
+        assert len(connection.sql(SHAPES["declared keys"]).fetchall()) == 5
+    assert len(calls) >= call
 
 
 @pytest.mark.slow

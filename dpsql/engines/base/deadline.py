@@ -6,8 +6,8 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import Final
 from weakref import ReferenceType, ref
@@ -42,6 +42,19 @@ class Deadline:
     def prolong(self, seconds: float) -> None:
         """Put the end off, unless the time is over."""
         self._watch.end += seconds
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let no time pass while something else is done, unless the time is over."""
+        left = self._watch.end - time.monotonic()
+        if left > 0:
+            self._watch.end = math.inf
+        try:
+            yield
+        finally:
+            if self._watch.end == math.inf and left > 0:  # it was not told to expire meanwhile
+                self._watch.end = time.monotonic() + left
+                _watcher.wake()
 
     def expire(self) -> None:
         """End the time now. For other threads to call."""

@@ -208,6 +208,9 @@ class Run(PrivateSource, Protocol):
     def expired(self) -> bool:
         """True once the time is over: what was running then has been interrupted."""
 
+    def paused(self) -> AbstractContextManager[None]:
+        """Let no time of the run pass while its caller does something else."""
+
     def interrupt(self) -> None:
         """Stop the statement of this run that is executed now, as if the engine had failed.
 

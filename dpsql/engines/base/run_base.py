@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Self
 
 from dpsql.core.schema import Column, Table
@@ -69,6 +70,10 @@ class RunBase(ABC):
     def expired(self) -> bool:
         """True once the time is over: what was running then has been interrupted."""
         return self._deadline is not None and self._deadline.expired
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Let no time of the run pass while its caller does something else."""
+        return nullcontext() if self._deadline is None else self._deadline.paused()
 
     def interrupt(self) -> None:
         """Stop the statement of this run that is executed now. For other threads."""
