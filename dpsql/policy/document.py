@@ -213,7 +213,8 @@ class LimitsSection(Section):
 
     seconds: float = Field(
         default=Limits().seconds,
-        description="Seconds one private statement may run.",
+        description="Seconds one private statement may run; a first question that finds its bounds "
+        "has twice as many.",
         json_schema_extra={"type": "number", "exclusiveMinimum": 0, "maximum": SECONDS_LIMIT},
     )
     memory: str | None = Field(

@@ -366,6 +366,14 @@ class PrivateDuckDB(DuckDB):
                 return kwarg
             return super()._parse_disjunction()
 
+        def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+            # A part of JSON, COUNT(j->'a'->>'b'): no lambda of use is a constant.
+            after = self._tokens[self._index + 2 : self._index + 3]
+            arrow = self._next is not None and self._next.token_type == TokenType.ARROW
+            if arrow and after and after[0].token_type in (TokenType.STRING, TokenType.NUMBER):
+                return self._parse_order(self._parse_select_or_expression(alias=alias))
+            return super()._parse_lambda(alias=alias)
+
         def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
             parsed = super()._parse_function_args(alias)
             if alias:  # the function is unknown, and so is what its arguments mean

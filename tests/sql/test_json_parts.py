@@ -12,6 +12,7 @@ import pytest
 from helpers.installed_duckdb import until_2_0_0
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql_types import VARCHAR
@@ -175,3 +176,15 @@ def test_a_star_is_a_wildcard_to_the_engine_within_quotes_too() -> None:
     """Otherwise names with one could be let through."""
     answer = duckdb.execute("""SELECT json_extract_string('{"b": 1}', '$."*"')""").fetchall()
     assert answer == [(["1"],)]
+
+
+@pytest.mark.parametrize("call", ["count({})", "coalesce({}, 'x')", "lower({})"])
+def test_a_part_in_a_call_is_no_lambda(call: str) -> None:
+    part = call.format("v->'a'->>'b'")
+    read = parse(f"SELECT {part} FROM t")
+    assert read.find(exp.JSONExtractScalar) is not None
+    assert read.find(exp.Lambda) is None
+
+
+def test_a_lambda_is_still_one() -> None:
+    assert parse("SELECT list_transform([1], x -> x + 1)").find(exp.Lambda) is not None
