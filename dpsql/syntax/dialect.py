@@ -343,6 +343,11 @@ class PrivateDuckDB(DuckDB):
 
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
             start = self._curr
+            # A part of JSON, COUNT(j->'a'->>'b'): no lambda of use is a constant.
+            after = self._tokens[self._index + 2 : self._index + 3]
+            arrow = self._next is not None and self._next.token_type == TokenType.ARROW
+            if arrow and after and after[0].token_type in (TokenType.STRING, TokenType.NUMBER):
+                return self._parse_order(self._parse_select_or_expression(alias=alias))
             found = super()._parse_lambda(alias)
             if isinstance(found, exp.Kwarg) and start is not None:
                 self._note_argument(found, start)
@@ -365,14 +370,6 @@ class PrivateDuckDB(DuckDB):
                 self._note_argument(kwarg, name)
                 return kwarg
             return super()._parse_disjunction()
-
-        def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
-            # A part of JSON, COUNT(j->'a'->>'b'): no lambda of use is a constant.
-            after = self._tokens[self._index + 2 : self._index + 3]
-            arrow = self._next is not None and self._next.token_type == TokenType.ARROW
-            if arrow and after and after[0].token_type in (TokenType.STRING, TokenType.NUMBER):
-                return self._parse_order(self._parse_select_or_expression(alias=alias))
-            return super()._parse_lambda(alias=alias)
 
         def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
             parsed = super()._parse_function_args(alias)
