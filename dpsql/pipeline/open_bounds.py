@@ -40,12 +40,12 @@ def open_bounds(
         write = partial(bounds_choice_sql, plan, choice, dialect)
         mark = bounds_choice_fingerprint(plan, steps)
         streamed = streamed_draw(plan, choice, dialect, bounding)
-        block = plan if maker is Maker.SQL and streamed is None else None
+        staged = dialect.keeps_stages and maker is Maker.SQL and streamed is None
         yield PreparedBoundsChoice(
             *(mark, tables),
             choice=choice,
             streamed=streamed,
-            block=block,
+            block=plan if staged else None,
             write=write,
             renderer=renderer,
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from helpers.columns import column_of
+from helpers.dialects import POSTGRESQL, SPARK
 from helpers.random_examples import examples_of, many_examples_of
 from helpers.sensitivity import TableLab
 from helpers.sql_text import text
@@ -17,12 +18,14 @@ from hypothesis import strategies as st
 
 from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.core.sql import name as quoted
+from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.duckdb.dialect import DUCKDB
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import BlockPlan, Maker, PreparedBoundsChoice
 from dpsql.kinds.bounds_choice import bounds_choice_sql
 from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.groups import GroupsKind
 from dpsql.kinds.registry import release_kind
+from dpsql.pipeline.open_bounds import open_bounds
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import AUTO
 from dpsql.sql.rewrite.left_out import shared_sql
@@ -266,3 +269,14 @@ def test_kinds_that_read_more_have_none() -> None:
     cascade = plan_of("SELECT s, count(*) FROM r GROUP BY s", max_rows_contributed=3)
     assert isinstance(release_kind(cascade), CascadeKind)
     assert release_kind(cascade).stage(DUCKDB) == stage(cascade)
+
+
+@pytest.mark.parametrize(("dialect", "kept"), [(DUCKDB, True), (POSTGRESQL, True), (SPARK, False)])
+def test_pairs_are_stored_where_the_last_reading_knows_what_reads_them(
+    dialect: Dialect, kept: bool
+) -> None:
+    automatic: dict[str, Any] = {"max_rows_contributed": AUTO, "max_groups_contributed": AUTO}
+    plan = plan_of("SELECT c, count(*) FROM r GROUP BY c", **automatic)
+    (draw,) = open_bounds(plan, dialect, maker=Maker.SQL)
+    assert isinstance(draw, PreparedBoundsChoice)
+    assert (draw.block is not None) == kept

@@ -59,6 +59,8 @@ class Dialect(ABC):
 
     Only where ``row_number`` and ``rank`` have 64 bits: a unit may have any number of rows.
     """
+    keeps_stages: ClassVar[bool] = True
+    """Whether pairs of units and keys are stored once for the statements of a first question."""
     verdicts: Verdicts | None = None
     """The verdicts on row expressions of the engine's version; None for DuckDB's own dialect."""
 

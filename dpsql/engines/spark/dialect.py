@@ -35,6 +35,7 @@ class SparkDialect(ServerDialect):
     # decimals have 32 digits before the point.
     widest = (-(10**32) + 1, 10**32 - 1)
     wide_type = SqlType.decimal(38, 0)
+    keeps_stages = False  # the last reading does not know all statements over stored pairs
 
     # -- names and constants ------------------------------------------------------------------
 
