@@ -178,13 +178,17 @@ _RESPELLED: Final = (
     *(exp.JSONExtract, exp.JSONExtractScalar, exp.JSONKeys),
 )
 """Calls whose second argument, a format or a path, is another node once it is read."""
+_CUT: Final = (exp.DateTrunc, exp.TimestampTrunc)
+"""Calls whose first argument, a unit, is another node once it is read."""
 
 
 def _is_left_out(place: int, given: exp.Expr | None, call: exp.Expr) -> bool:
     """Tell whether an argument is in no part of the call that was built of it."""
     if call.meta.get(READ_WHOLE):
         return False
-    if place == 1 and isinstance(call, _RESPELLED) and isinstance(given, exp.Literal):
+    if isinstance(given, exp.Literal) and (
+        (place == 1 and isinstance(call, _RESPELLED)) or (place == 0 and isinstance(call, _CUT))
+    ):
         return False
     if given is not None and bare_unit(given) is not None:  # a word such as DAY, read as a unit
         return False

@@ -99,7 +99,7 @@ def test_both_are_asked_by_processes_of_their_own(bench: ModuleType, tmp_path: P
 def test_what_is_spilled_is_seen_and_a_failure_is_told(bench: ModuleType, tmp_path: Path) -> None:
     place = tmp_path / "events.parquet"
     bench.generate(place, 4_000_000)
-    spilling = bench.measure(tmp_path, bench.DPSQL, place, "128MB", "rows")
+    spilling = bench.measure(tmp_path, bench.DPSQL, place, "128MB", "units")
     assert spilling.failed is None
     assert spilling.spilled > 16 << 20
     missing = bench.measure(tmp_path, bench.PLAIN, tmp_path / "none", "1GB", "units")

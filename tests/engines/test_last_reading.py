@@ -350,6 +350,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
     with pytest.MonkeyPatch.context() as patch, connect(tmp_path_factory.mktemp("c"), *FILL) as con:
         patch.setattr(duckdb_reading, "KNOWN", KnownStatements())
         patch.setattr(LastReading, "_plan", noted)
+        patch.setattr("dpsql.kinds.streamed.processors", lambda: 8)  # SQL bounds what NumPy can
         for question in QUESTIONS:
             con.explain(question)
         for question in MORE:

@@ -58,10 +58,11 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
             "engines/spark/engine.py:_frame",
         ),
         *("engines/embedded/running.py:execute", "engines/embedded/running.py:relation"),
+        "engines/embedded/running.py:serialized_plan",
     ),
     READING: (
         *("engines/duckdb/reading.py:DuckDBSheet._bound",),
-        *("engines/duckdb/reading.py:DuckDBSheet._twin", "engines/embedded/plans.py:plan_of"),
+        *("engines/duckdb/reading.py:DuckDBSheet._bring", "engines/embedded/plans.py:plan_of"),
         *("engines/postgresql/last.py:ServerSheet.read", "engines/postgresql/last.py:_known"),
         "engines/postgresql/last.py:ServerSheet._names",
         *("engines/spark/reading.py:SparkReading._planned",),
@@ -171,7 +172,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     ),
     OPENED: (
         "engines/spark/engine.py:SparkEngine._prove",  # one row, or none
-        "engines/duckdb/untyped.py:line_at_start",  # names of columns
+        "engines/duckdb/untyped.py:_first_line_by_duckdb",  # names of columns
         *(
             "engines/duckdb/untyped.py:_is_array",
             "engines/duckdb/untyped.py:_contents",

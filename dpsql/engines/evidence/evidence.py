@@ -182,9 +182,10 @@ def _changes_nothing(node: _Node) -> bool:
 
 
 def _is_constant(node: _Node) -> bool:
-    if node["expression_class"] == "BOUND_CONSTANT":
+    kind = node.get("expression_class")  # what a view passes on as it is has none
+    if kind == "BOUND_CONSTANT":
         return True
-    return node["expression_class"] == "BOUND_FUNCTION" and all(map(_is_constant, node["children"]))
+    return kind == "BOUND_FUNCTION" and all(map(_is_constant, node["children"]))
 
 
 # -- the names of calls ---------------------------------------------------------------------------

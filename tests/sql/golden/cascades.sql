@@ -212,7 +212,7 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- postgresql: e98ef6e237d97ed1
+-- postgresql: 9c9b62c11afc6d9a
 -- spark: 3cd79b7bc12673d4
 
 -- title: Rows and sums of named groups, with a minimum of units
@@ -527,7 +527,7 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- postgresql: 88aa88716d32c5b5
+-- postgresql: 3fcdd9b3c8431da2
 -- spark: c4607d348cb556ef
 
 -- title: Keys alone, named in rounds
@@ -735,6 +735,6 @@ ORDER BY
   "__dpsql_position",
   "__dpsql_rid";
 
--- postgresql: 7132d73116e1a47f
+-- postgresql: de257372169c0f3a
 -- spark: d64067034b9e4fcc
 

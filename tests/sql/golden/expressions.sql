@@ -47,7 +47,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 848b9636f783a0ad
+-- postgresql: 7ba92131924b0607
 -- spark: 3ad5adc822a8b5a2
 
 -- title: A condition of parts that can fail
@@ -102,7 +102,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 43aff5aa5c5d3456
+-- postgresql: 594a0271f13e0c03
 -- spark: 02c8d31d956d6ec5
 
 -- title: A condition that is no truth value by its form
@@ -166,7 +166,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 078eca271d2f35f3
+-- postgresql: 9e0b578cbddee0d3
 -- spark: ac3a9af68aff5084
 
 -- title: CASE, BETWEEN and IN of what can fail
@@ -233,7 +233,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 572046c17f415536
+-- postgresql: 5a0419aa518bef26
 -- spark: a878993b636c9d8b
 
 -- title: Keys that are decimals, doubles and dates
@@ -293,7 +293,7 @@ FROM (
     "__dpsql_k3"
 );
 
--- postgresql: 557ea1e9c8d64be4
+-- postgresql: 1c65aed207cf7aae
 -- spark: c65cc71985964640
 
 -- title: A key that is an interval, made distinct first
@@ -407,7 +407,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 473cc94e12450dda
+-- postgresql: f9e4ac9f1f8d96e8
 -- spark: 7cd94bae3fcd6759
 
 -- title: A unit that is text
@@ -490,7 +490,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 8170c45d5a574f91
+-- postgresql: 1810b7f00651e611
 -- spark: 4960f8e9d42598b7
 
 -- title: Functions with constants, in other words
@@ -547,6 +547,6 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 0e56e41f20a82cb9
+-- postgresql: 8ff620f0d810a886
 -- spark: 1d75a2b1a33571a9
 

@@ -44,7 +44,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 26dbee5e5764ce86
+-- postgresql: 5328955d1272173b
 -- spark: 780e658c28aeed06
 
 -- title: Units by a key with a known domain, in as many groups as they like
@@ -82,7 +82,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 3ef0641328a5af11
+-- postgresql: 5e5807e5fbf51115
 -- spark: dd6505d9b300cb43
 
 -- title: Units by two keys, one of them computed
@@ -135,7 +135,7 @@ FROM (
     "__dpsql_k1"
 );
 
--- postgresql: 9c9b5e0c6358c1dd
+-- postgresql: 21672cc51f43a65e
 -- spark: 7c2116b0f71e2d30
 
 -- title: Rows by key
@@ -186,7 +186,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 32f6a346b63e8a0c
+-- postgresql: 45287c0116e5acd2
 -- spark: abd477ed8c3f8139
 
 -- title: Units in all, without a key
@@ -209,7 +209,7 @@ FROM (
   )
 );
 
--- postgresql: 9533d1698599b696
+-- postgresql: dba2304a9deda200
 -- spark: f4496ffd0c39d968
 
 -- title: Units that satisfy a condition
@@ -256,7 +256,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 34a30729ec9e81b1
+-- postgresql: cd3139fa1606476e
 -- spark: a763321fa0f799b1
 
 -- title: Rows that satisfy a condition
@@ -341,7 +341,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 63b8daa026b20495
+-- postgresql: 99e6c0dc2c79f2b7
 -- spark: 337d8b4b88fde7b3
 
 -- title: Distinct values
@@ -395,7 +395,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: ab3ef423bc10c110
+-- postgresql: aacdce4ad926a755
 -- spark: c799a686d192c443
 
 -- title: Distinct values beside a sum and a count of units
@@ -494,7 +494,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: d6a0cfda2e3ac076
+-- postgresql: d0bb6397f1c5e7be
 -- spark: 1dc434b07e1e9454
 
 -- title: Groups of too few units are left out
@@ -547,7 +547,7 @@ FROM (
     COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) >= 10
 );
 
--- postgresql: a7adeae8f875b62c
+-- postgresql: fe4e609067003e8b
 -- spark: 6af1abdde6e9b5b3
 
 -- title: Groups of too few units are left out of a count of units
@@ -598,7 +598,7 @@ FROM (
     COUNT(*) >= 10
 );
 
--- postgresql: a3bb49ad4725756d
+-- postgresql: fcbe168e914d20ff
 -- spark: fc9333e2dd3d1824
 
 -- title: Keys with a known domain
@@ -644,7 +644,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 3c22896161c31cbd
+-- postgresql: c9ad1c45357f5596
 -- spark: 588a747820da8979
 
 -- title: A key whose domain is that of a public column
@@ -732,6 +732,6 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 7f8aa9ecf9a51fe9
+-- postgresql: b9d0fe6bd70c0eb0
 -- spark: 16a82c37f17a69c9
 

@@ -62,7 +62,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 066ee70a661114e3
+-- postgresql: 2fd429e5a5b1b479
 -- spark: 484a08c2fb706c20
 
 -- title: A join along a link
@@ -232,7 +232,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: ebad0d0109a1e564
+-- postgresql: b87be9152caafbb9
 -- spark: b5407496d3a9be84
 
 -- title: A join with a public table
@@ -298,7 +298,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 42bba4bc32ce799f
+-- postgresql: 529bac701b379383
 -- spark: c1b546517bb6b7f4
 
 -- title: A LEFT JOIN that keeps the private side
@@ -364,7 +364,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 867898dc92226ba8
+-- postgresql: e50842c3089c7560
 -- spark: 7829920ab13a91ff
 
 -- title: A FULL JOIN with a further condition
@@ -627,7 +627,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 0e15401d27a318ed
+-- postgresql: fa15f850a7f95563
 -- spark: f79529cc12c86965
 
 -- title: An anti-join by NOT EXISTS
@@ -688,7 +688,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 55710d28cf9830d3
+-- postgresql: c40c106f7cd4343b
 -- spark: f0a99eb0367ce89e
 
 -- title: An anti-join by NOT IN
@@ -762,7 +762,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: c551b4ffbdac3560
+-- postgresql: 48cca80a715b20ad
 -- spark: 6847369e5deb80c0
 
 -- title: Spelled out, SEMI JOIN and ANTI JOIN
@@ -839,7 +839,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 53b2d1e5a8c3d746
+-- postgresql: 84ac1398cc581c4a
 -- spark: 41b12409e18cfabf
 
 -- title: Pre-aggregation for each unit
@@ -1078,7 +1078,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 52efe38b2e331809
+-- postgresql: f277cedb0b1489d7
 -- spark: 91d810d5b1c3af62
 
 -- title: UNION of distinct rows, doubles in one spelling
@@ -1242,7 +1242,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 969fdc82474163e5
+-- postgresql: 1a6261fd622b3315
 -- spark: df8fa0b62006c7a4
 
 -- title: ROLLUP of two keys
@@ -1362,7 +1362,7 @@ FROM (
   )
 );
 
--- postgresql: 931648bf991d3c8a
+-- postgresql: b5ff687b63d257c4
 -- spark: 99d463fa07e8b5f6
 
 -- title: The latest row of each unit
@@ -1428,7 +1428,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: f4dce0f3b306d641
+-- postgresql: 8082e125861bbc00
 -- spark: 6a06bf7604153608
 
 -- title: Rows beside those before and after
@@ -1537,7 +1537,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 3b4215db46bfcf04
+-- postgresql: fbcd2f7435c320b6
 -- spark: cba058b42eaade97
 
 -- title: One row of each unit and key
@@ -2273,7 +2273,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: c721a3f9bc9f25aa
+-- postgresql: 47390c05d1881f5e
 -- spark: a8e8b742150ef511
 
 -- title: PIVOT by listed values
@@ -2390,7 +2390,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 5327555033b505d1
+-- postgresql: 5be279c496d5022b
 -- spark: fca2c190f51574b1
 
 -- title: UNPIVOT of two columns
@@ -2832,6 +2832,6 @@ SELECT "__dpsql_rid" FROM "__dpsql_groups" WHERE "__dpsql_rid" IN (SELECT unnest
 -- __dpsql_released_0, values 0: fe622520141cee63
 SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "__dpsql_rid", "__dpsql_point", "__dpsql_start", row_number() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number", count(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size" FROM (SELECT g."__dpsql_rid", "__dpsql_unit", "__dpsql_point", "__dpsql_start" FROM (SELECT "__dpsql_unit", (CASE WHEN "__dpsql_value" <= -5 THEN -5 WHEN "__dpsql_value" >= 20 THEN 20 ELSE TRY_CAST("__dpsql_value" AS BIGINT) END - (-5)) AS "__dpsql_point", CAST(hash(hash(7, "__dpsql_unit", 0)) >> 32 AS BIGINT) AS "__dpsql_start" FROM (SELECT "Uid" AS "__dpsql_unit", "n" AS "__dpsql_value" FROM (SELECT * FROM "visits" WHERE "k" > 1) WHERE "Uid" IS NOT NULL)) p JOIN "__dpsql_groups" g ON TRUE WHERE "__dpsql_point" IS NOT NULL AND g."__dpsql_rid" IN (SELECT unnest(?::BIGINT[])))) WHERE "__dpsql_size" <= 10 OR ((("__dpsql_number" * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") > (((("__dpsql_number" - 1) * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") GROUP BY "__dpsql_rid", "__dpsql_point" ORDER BY "__dpsql_rid", "__dpsql_point";
 
--- postgresql: 68fec8a917d65529
+-- postgresql: 1c3ef7e38dacd341
 -- spark: 5d0d4bb660ea66ae
 

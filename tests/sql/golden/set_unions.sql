@@ -77,7 +77,7 @@ ORDER BY
 -- __dpsql_released_0, named keys: aaf173b6234fe3f4
 SELECT "__dpsql_rid", "__dpsql_k0" FROM "__dpsql_keys" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
 
--- postgresql: cf49cca9122167cc
+-- postgresql: 92b8e4b6f32afc2f
 -- spark: 2d5c0f8208046c12
 
 -- title: Which keys there are, counted
@@ -153,7 +153,7 @@ ORDER BY
 -- __dpsql_released_0, named keys: aaf173b6234fe3f4
 SELECT "__dpsql_rid", "__dpsql_k0" FROM "__dpsql_keys" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
 
--- postgresql: 2010fa3e9302c795
+-- postgresql: 4d709afb807bd5a5
 -- spark: b494f46bf2b560b3
 
 -- title: Which keys there are, by a policy
@@ -252,6 +252,6 @@ ORDER BY
 -- __dpsql_released_0, named keys: 3e66ddf840eb6a16
 SELECT "__dpsql_rid", "__dpsql_k0", "__dpsql_k1" FROM "__dpsql_keys" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
 
--- postgresql: 894f6639aa0981e2
+-- postgresql: a2e9878af8e5a2cc
 -- spark: 25bad78fd1e62a35
 

@@ -77,7 +77,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 6fc7ac9c9a370856
+-- postgresql: 650273bfb214f56a
 -- spark: 342d7abd64edde8f
 
 -- title: The sum of doubles
@@ -165,7 +165,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: b84d9219b000d0e8
+-- postgresql: b3b618e74467de43
 -- spark: be09d93489980486
 
 -- title: The sum of decimals
@@ -251,7 +251,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 532bb67a88025b1a
+-- postgresql: ae104217a35e3a73
 -- spark: 26b7f174cf2cbeb7
 
 -- title: The sum over a large range, whose unit sums need a wide integer
@@ -340,7 +340,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 254665580aed7633
+-- postgresql: 09e89f27690e4fb9
 -- spark: 9d27cb64ac747c72
 
 -- title: The average and its number of values
@@ -482,7 +482,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: c373ea3b65e4b4ee
+-- postgresql: 1cbc7621979a0f20
 -- spark: 9a5d37f7b1f90cdb
 
 -- title: Variance and standard deviation
@@ -757,7 +757,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: b18dd733e382b727
+-- postgresql: 763ba9a5a9304c5c
 -- spark: ca28a54403004da1
 
 -- title: A sum with a FILTER
@@ -838,7 +838,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 30a8f6bfdc8aa28b
+-- postgresql: f18b2fc08ea82d98
 -- spark: ae94a20b8f1be327
 
 -- title: A sum with bounds of its own, for each row
@@ -919,7 +919,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: d110d89e6b4ef2cf
+-- postgresql: 2a9897287c51b456
 -- spark: 84fe89147d1e1a01
 
 -- title: A sum bounded for each unit and group
@@ -1007,7 +1007,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 0761e00d69dce2bc
+-- postgresql: 2cd6eeb11d3ffda0
 -- spark: 892d03ab2e59508a
 
 -- title: A sum bounded for each unit and group by bounds that leave out zero
@@ -1098,7 +1098,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: db0d58e56e4f3865
+-- postgresql: 50c8687399379019
 -- spark: 66bf19d565e9ff1f
 
 -- title: The sum of an expression that can fail on a row
@@ -1180,7 +1180,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 582a4607fe78af9f
+-- postgresql: bf1c28e844fb49eb
 -- spark: 658672005e04e918
 
 -- title: Several sums of the same values share their columns
@@ -1299,7 +1299,7 @@ FROM (
   )
 );
 
--- postgresql: 7fc6667e27757e5f
+-- postgresql: d64807ee00f99e5b
 -- spark: 0ee82ba4a8119b77
 
 -- title: The average of the averages of units
@@ -1462,6 +1462,6 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 7cd852ec7b2843c0
+-- postgresql: bf747eb5ace2e29b
 -- spark: 5200f8943d17c1af
 

@@ -48,7 +48,7 @@ FROM (
   LIMIT 1001
 );
 
--- postgresql: 0bc1f2eccaa1a295
+-- postgresql: 8c35748c911d3122
 -- spark: a118e9756e1d3947
 
 -- title: The largest groups, a unit in as many as it likes
@@ -81,7 +81,7 @@ FROM (
   LIMIT 1001
 );
 
--- postgresql: a0b1c5526f33463a
+-- postgresql: 56e5b4b0a77da1a6
 -- spark: 4836181fd5314a93
 
 -- title: The largest groups by rows
@@ -130,7 +130,7 @@ FROM (
   LIMIT 1001
 );
 
--- postgresql: 63926a209442a5ac
+-- postgresql: 641fefe2d0a89e0f
 -- spark: 07179327539df0f4
 
 -- title: The largest groups of a known domain
@@ -167,6 +167,6 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 3ef0641328a5af11
+-- postgresql: 5e5807e5fbf51115
 -- spark: dd6505d9b300cb43
 

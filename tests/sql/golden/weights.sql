@@ -86,7 +86,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 1115ab43aab54079
+-- postgresql: 48cfe78529ae441c
 -- spark: bfc48e9ad00ac4ee
 
 -- title: Weighted units, rows and sums
@@ -286,7 +286,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 84b463f032ca1a37
+-- postgresql: 56c41be44f80f409
 -- spark: 3fabeb148bc0cca5
 
 -- title: Weighted units and a fewest number of units in a group
@@ -412,6 +412,6 @@ FROM (
     COUNT(*) >= 5
 );
 
--- postgresql: 57842eeb80684bb1
+-- postgresql: c68ace42d9d871e2
 -- spark: b41436ba53062d60
 
