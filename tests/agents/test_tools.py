@@ -18,8 +18,8 @@ from dpsql.agents.kept import MAX_KEPT, KeptAnswer, KeptAnswers
 from dpsql.agents.prose import ReleasedNumber, checked_numbers
 from dpsql.agents.tools import TOOLS, Call, Confirmation, Toolbox
 from dpsql.agents.values import json_cell, shown_data
-from dpsql.errors import EngineError, LedgerError, ParameterError, UnknownName
-from dpsql.pipeline.buyer import Buyer
+from dpsql.errors import LedgerError, ParameterError, UnknownName
+from dpsql.pipeline.buyer import Buyer, Failure
 from dpsql.policy.model import AgentPolicy
 from dpsql.service.session import Dataset, Session
 
@@ -418,10 +418,10 @@ def test_a_failure_after_reading_began_says_what_it_cost(
 ) -> None:
     box = toolbox(dataset)
 
-    def broken(self: Buyer, run: object, purchases: object) -> object:
-        raise EngineError(code="interrupted")
+    def broken(self: Buyer, run: object, purchases: object) -> Iterator[Failure]:
+        yield Failure("interrupted")
 
-    monkeypatch.setattr(Buyer, "buy_all", broken)
+    monkeypatch.setattr(Buyer, "buy", broken)
     found = refused(box, "ask", sql=COUNTS)
     assert found["code"] == "interrupted"
     assert found["epsilon_paid"] == pytest.approx(0.2, rel=0.1)

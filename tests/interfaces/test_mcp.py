@@ -128,7 +128,7 @@ def test_a_cancelled_read_ends_and_no_other_does(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reading, ended = threading.Event(), threading.Event()
-    whole, own = Buyer.buy_all, Buyer.interrupt
+    whole, own = Buyer.buy, Buyer.interrupt
     stopped: set[int] = set()
 
     def interrupt(self: Buyer) -> None:
@@ -137,17 +137,18 @@ def test_a_cancelled_read_ends_and_no_other_does(
 
     def slow(self: Buyer, begun: Any, purchases: Any) -> Any:
         if "cost > 7" not in purchases[0].record:
-            return whole(self, begun, purchases)
+            yield from whole(self, begun, purchases)
+            return
         reading.set()
         for _ in range(11_000):  # as long as the test may take
             if id(self) in stopped:
                 ended.set()
                 raise EngineError("interrupted", code="interrupted")
             ended.wait(0.01)
-        return whole(self, begun, purchases)
+        yield from whole(self, begun, purchases)
 
     monkeypatch.setattr(Buyer, "interrupt", interrupt)
-    monkeypatch.setattr(Buyer, "buy_all", slow)
+    monkeypatch.setattr(Buyer, "buy", slow)
 
     async def work() -> None:
         async with client(toolbox(dataset)) as agent, anyio.create_task_group() as group:

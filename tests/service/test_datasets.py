@@ -457,7 +457,7 @@ def test_an_observer_that_cannot_write_refuses_before_data_are_read(
     with dataset.session(ANALYST, observer=audit) as session:
         broken.set()
         with monkeypatch.context() as patch:
-            patch.setattr("dpsql.pipeline.buyer.Buyer.buy", None)
+            patch.setattr("dpsql.pipeline.buyer.PurchaseReader", None)
             with pytest.raises(OSError, match="no space"):
                 session.sql(COUNT)
         assert session.budget().unsettled == spent

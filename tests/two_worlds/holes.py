@@ -248,12 +248,12 @@ def _newcomers_counted() -> tuple[tuple[Any, str, Any], ...]:
 
 def _units_weigh_more() -> tuple[tuple[Any, str, Any], ...]:
     """A unit has three times its weight where bounds are drawn."""
-    original: Any = vars(purchase)["read_weights"]
+    original: Any = vars(purchase)["read_choice"]
 
     def read(*arguments: Any) -> Any:
         return tuple([3 * weight for weight in part] for part in original(*arguments))
 
-    return ((purchase, "read_weights", read),)
+    return ((purchase, "read_choice", read),)
 
 
 # -- what was paid for ---------------------------------------------------------------------------

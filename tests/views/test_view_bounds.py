@@ -456,7 +456,7 @@ from views.test_view_bounds import create, opened
 views._now = lambda: datetime(2026, 1, 20, tzinfo=UTC)
 def kill(*_, **__): os.kill(os.getpid(), 9)
 moment = sys.argv[2]
-if moment == "read": purchase.read_weights = kill
+if moment == "read": purchase.read_choice = kill
 if moment == "drawn": Ledger.settle_together = kill
 if moment == "settled": Ledger.create_stream = kill
 with opened(Path(sys.argv[1])) as ana:
