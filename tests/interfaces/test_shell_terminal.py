@@ -72,9 +72,11 @@ def shared(home: Path) -> Iterator[Terminal]:
     terminal = SCREENS.Terminal(
         ["shell", "clinic.duckdb", "--analyst", "ana"], home, columns=100, lines=40
     )
-    terminal.see(lambda: terminal.waits)
-    yield terminal
-    terminal.close()
+    try:
+        terminal.see(lambda: terminal.waits)
+        yield terminal
+    finally:
+        terminal.close()
 
 
 @pytest.fixture
