@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 from helpers.failures import fails_with
+from helpers.unchecked_runs import sent_inside
 from helpers.zero_noise import silence
 
 import dpsql
@@ -306,3 +308,37 @@ def test_no_statement_over_a_stage_is_read_for_the_first_time_when_it_is_paid_fo
         assert "read" not in moments[first:last]
         moments = moments[last + 1 :]
     KNOWN._found.clear()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bounding", "place"), [("sql", 'FROM "t"'), ("sql", '_stage"'), ("any", 'FROM "t"')]
+)
+def test_an_interrupt_ends_a_question_whatever_it_reads(
+    bounding: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are stored as a stage, that stage, or rows that NumPy puts together."""
+    over, reading = threading.Event(), threading.Event()
+
+    def forever() -> str:
+        reading.set()
+        return "SELECT q.* FROM ({0}) q JOIN range(20_000_000_000) r(i) ON hash(r.i) = 7"
+
+    def interrupting() -> None:
+        reading.wait(20)
+        while not over.wait(0.1):
+            con.interrupt()
+
+    question = SHAPES["declared keys"]
+    with opened(tmp_path, POLICY.replace("bounding: sql", f"bounding: {bounding}")) as con:
+        thread = threading.Thread(target=interrupting)
+        thread.start()
+        try:
+            with monkeypatch.context() as patch, fails_with("interrupted"):
+                sent_inside(patch, forever, place)
+                con.sql(question)
+        finally:
+            over.set()
+            reading.set()
+            thread.join()
+        assert len(con.sql(question).fetchall()) == 5
