@@ -593,7 +593,7 @@ def what_is_given_is_used(dialect: Spelled) -> None:
 # -- the promises and those who break them ---------------------------------------------------------
 
 # Of the others nothing is wrong, they say what is fast; or methods of the list speak of them.
-FREE = ("name", "verdicts", "sorts_rows", "streams_rows", "to_group", "wide_type")
+FREE = ("name", "verdicts", "sorts_rows", "streams_rows", "keeps_stages", "to_group", "wide_type")
 METHODS = sorted(
     m
     for m in vars(Dialect).keys() | Dialect.__annotations__.keys()
