@@ -180,6 +180,7 @@ _RESPELLED: Final = (
 """Calls whose second argument, a format or a path, is another node once it is read."""
 _CUT: Final = (exp.DateTrunc, exp.TimestampTrunc)
 """Calls whose first argument, a unit, is another node once it is read."""
+_OF_UNITS: Final = (*_CUT, exp.DateDiff, exp.DateAdd, exp.DateSub, exp.Extract, exp.LastDay)
 
 
 def _is_left_out(place: int, given: exp.Expr | None, call: exp.Expr) -> bool:
@@ -190,8 +191,8 @@ def _is_left_out(place: int, given: exp.Expr | None, call: exp.Expr) -> bool:
         (place == 1 and isinstance(call, _RESPELLED)) or (place == 0 and isinstance(call, _CUT))
     ):
         return False
-    if given is not None and bare_unit(given) is not None:  # a word such as DAY, read as a unit
-        return False
+    if isinstance(call, _OF_UNITS) and given is not None and bare_unit(given) is not None:
+        return False  # a word such as DAY, read as a unit
     node = given
     while node is not None and node is not call:
         node = node.parent

@@ -472,6 +472,8 @@ def test_arguments_that_builders_leave_out_are_noticed(monkeypatch: pytest.Monke
     "asked",
     [
         "SELECT date_trunc('day', t1, 'Europe/Berlin') AS d, COUNT(*) FROM r GROUP BY d",
+        "SELECT COUNT(*) FROM r WHERE MOD(i1, 3, day) = 1",
+        "SELECT strftime(t1, '%Y', year) AS y, COUNT(*) FROM r GROUP BY y",
         "SELECT date_trunc('day', t, 'x') FROM (SELECT MAX(i1) AS t FROM r)",
         "SELECT s1, COUNT(*) AS n FROM r GROUP BY s1 ORDER BY n FETCH FIRST 1 ROW WITH TIES",
         "SELECT s1, COUNT(*) AS n FROM r GROUP BY s1 ORDER BY n FETCH FIRST 50 PERCENT ROWS ONLY",

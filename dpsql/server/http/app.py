@@ -117,9 +117,7 @@ class RunningQuery:
 
     def begin(self, session: Session) -> None:
         """Begin to answer it. Raises ``InterfaceError`` where nobody waits for it any more."""
-        self.session = (
-            session  # before the look at ``unwanted``: one of both threads sees the other
-        )
+        self.session = session  # before ``unwanted`` is read: one thread sees the other
         if self.unwanted:
             raise InterfaceError("the query was cancelled", code="cancelled")
 

@@ -54,7 +54,7 @@ def has_few_values(node: exp.Expr, table: Table) -> bool:
     if is_truth(node, table) or type(node) in _NAMES:
         return True
     if isinstance(node, exp.Case | exp.If):
-        return _constants(_outcomes(node)) is not None
+        return len(_constants(_outcomes(node)) or ()) in range(1, _FEW + 1)
     return whole_values(node, table, NOTHING_DECLARED, _FEW) is not None
 
 
