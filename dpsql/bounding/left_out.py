@@ -23,7 +23,7 @@ _Any = NDArray[Any]
 
 
 class LeftOutSums:
-    """The sums of one estimate over units: what is kept, and what is climbed in each span.
+    """The sums of one estimate over units: the kept part, and the climb of each span.
 
     Sensitivity: as of ``left_out_sql``. Checked by ``tests/bounding/test_left_out_of_pairs.py``.
     """
@@ -47,7 +47,7 @@ class LeftOutSums:
 
     @property
     def sums(self) -> tuple[int, ...]:
-        """What is kept, then what is climbed in each span, from the lowest."""
+        """The kept part, then the climb of each span, from the lowest."""
         return tuple(min(total, _LARGEST) for total in (self._kept, *self._climbed))
 
     def _of_units(self, pairs: Pairs, contributions: Contributions) -> tuple[_Any, _Any]:

@@ -44,7 +44,7 @@ class MeasureColumns:
 
 @dataclass(frozen=True, slots=True)
 class EstimateColumns:
-    """The columns that an estimate of what bounding leaves out is computed from.
+    """The columns of an estimate of rows and values left out by bounding.
 
     Those of its measure are ``source``. ``outside`` tells the values that lie outside their bounds,
     where the estimate is of those. Of its groups a unit keeps ``groups``, None for all of them.

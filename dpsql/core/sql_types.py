@@ -81,7 +81,7 @@ _SEVERAL: Final = frozenset({"FLOAT", "DOUBLE", "REAL", "INTERVAL", "VARIANT"})
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A type, as it is written and with the properties that follow; equal to those written alike.
+    """A type: its text and the properties of this text. Types with equal texts are equal.
 
     ``kind`` is the type without its arguments, aliases resolved: ``DECIMAL`` of ``numeric(9, 2)``.
     Nested types keep what makes them nested, ``INTEGER[]``, ``STRUCT``, so that they are neither

@@ -35,7 +35,7 @@ from dpsql.privacy.sampling.entropy import EntropySource
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import Gathered, RowValue, step
-from dpsql.sql.rewrite.rewrite import Found, Rewriter
+from dpsql.sql.rewrite.rewrite import Aggregated, Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows, Staged
 
 _PARTS: Final = frozenset({"bounds choice", "rows", "groups"})
@@ -46,7 +46,9 @@ _ROWS: Final = f"{INTERNAL_PREFIX}rows"
 _GROUPS: Final = f"{INTERNAL_PREFIX}groups"
 _WEIGHT: Final = f"{INTERNAL_PREFIX}weight"
 _NOWHERE: Final = -1  # no number of rows or groups: of rows for another draw
-Weights = tuple[list[int], list[int]]  # by rows and by groups, each of shape (rungs + 1,) or (0,)
+PlaceWeights = tuple[
+    list[int], list[int]
+]  # by rows and by groups, each of shape (rungs + 1,) or (0,)
 
 
 def bounds_choice_sql(
@@ -259,10 +261,10 @@ def _sized(rows: PrivateRows) -> tuple[Sql, Sql]:
 
 
 def _sized_pairs(rows: PrivateRows, name: Sql) -> Sql:
-    """Write pairs that are staged with their sizes, which are those of :func:`_sized`."""
+    """Write staged pairs with their sizes, as :func:`_sized` does."""
     rewriter, measures = Rewriter(rows), rows.plan.block.measures
 
-    def size(found: Found) -> Mapping[Sql, Sql]:
+    def size(found: Aggregated) -> Mapping[Sql, Sql]:
         sums = [(m, measures.index(m)) for m in rows.plan.block.sums_alone]
         if not sums:
             return {name: found(count(sql("*"), dialect=rows.dialect)).sql}
@@ -297,12 +299,12 @@ def _place(draw: BoundDraw, number: Sql) -> Sql:
 
 
 def _rung(draw: BoundDraw, number: Sql) -> Sql:
-    """Write the first rung that is not below a number; what follows the last where none is."""
+    """Write the first rung not below a number, or the number after the last rung."""
     cases = (sql("WHEN {} <= {rung} THEN {rung}", number, rung=rung) for rung in draw.rungs)
     return sql("CASE {} ELSE {} END", join(" ", cases), draw.rungs[-1] + 1)
 
 
-def read_weights(source: PrivateSource, prepared: OpenBounds) -> Weights:
+def read_weights(source: PrivateSource, prepared: OpenBounds) -> PlaceWeights:
     """Read the exact weights of pairs between rungs, in steps: by rows, and by groups.
 
     Or those of values: above 0, and below.
@@ -316,19 +318,19 @@ def read_weights(source: PrivateSource, prepared: OpenBounds) -> Weights:
 
 def read_staged_weights(
     stored: StoredStage, plan: BlockPlan, choice: BoundsChoice, dialect: Dialect
-) -> Weights:
+) -> PlaceWeights:
     """Read the same weights of pairs that are stored."""
     rows = stored.under(PrivateRows(plan, 0, dialect))
     return _read(stored, bounds_choice_sql(plan, choice, dialect, rows.staged), choice)
 
 
-def _read(rows: PrivateReader, statement: Sql, choice: BoundsChoice) -> Weights:
+def _read(rows: PrivateReader, statement: Sql, choice: BoundsChoice) -> PlaceWeights:
     columns = [place for place, _ in _places(choice)]
     found = rows.exact(statement, (), [*columns, _WEIGHT])
     return weights_by_place(choice, found.measures)
 
 
-def weights_by_place(choice: BoundsChoice, rows: Mapping[str, Iterable[int]]) -> Weights:
+def weights_by_place(choice: BoundsChoice, rows: Mapping[str, Iterable[int]]) -> PlaceWeights:
     """Sum the weights of exact rows by the rungs below their rows, and by those below groups."""
     found = {}
     for name, draw in _places(choice):
@@ -345,7 +347,9 @@ def _places(choice: BoundsChoice) -> list[tuple[str, BoundDraw]]:
     return [(name, draw) for name, draw in of if draw is not None]
 
 
-def release_bounds(prepared: OpenBounds, weights: Weights, source: EntropySource) -> FoundBounds:
+def release_bounds(
+    prepared: OpenBounds, weights: PlaceWeights, source: EntropySource
+) -> FoundBounds:
     """Draw the bounds. Guarantee: ``prepared.choice.loss``."""
     return prepared.choice.draw(*weights, source)
 

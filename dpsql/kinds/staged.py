@@ -22,7 +22,7 @@ from dpsql.sql.rewrite.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class StoredStage:
-    """A stage that is stored as a table, and a reader of what is asked over it.
+    """A stage stored as a table, and a reader of statements over it.
 
     ``salt`` is that of the block that takes it.
     """
@@ -68,12 +68,12 @@ class Stages:
 
     @property
     def waiting(self) -> tuple[StoredStage, ...]:
-        """The stages that are stored, and that no block has taken."""
+        """The stored stages, without those taken by blocks."""
         return tuple(stored for stored, _ in self._stored)
 
     @contextmanager
     def taken(self, stage: Stage | None) -> Iterator[StoredStage | None]:
-        """Give what is stored of a stage to one block, and drop it then; None if nothing is."""
+        """Lend the stored table of a stage to one block, and drop it then; None without one."""
         for place, (stored, own) in enumerate(self._stored):
             if stored.stage == stage:
                 del self._stored[place]

@@ -150,7 +150,7 @@ def _sized(draw: ValueBounds, source: Sql, rows: PrivateRows, name: Sql) -> tupl
 
 
 def _searched(size: Sql, limits: Sequence[float], found: Sequence[Sql], dialect: Dialect) -> Sql:
-    """Write the one of ``found`` that belongs to a size, by how many limits are below it.
+    """Write the entry of ``found`` for a size, by the number of limits below the size.
 
     As few comparisons are computed as halving takes.
     """

@@ -120,12 +120,12 @@ class Buyer:
 
     @property
     def waiting(self) -> tuple[StoredStage, ...]:
-        """The stages that are stored in the present run, for blocks that are bought next."""
+        """The stages stored in the present run, for the blocks bought next."""
         return () if self._stages is None else self._stages.waiting
 
     @contextmanager
     def counter(self, run: Run) -> Iterator[Counter]:
-        """Open a run for several purchases, of which the later depend on what was bought before."""
+        """Open a run for several purchases, the later ones chosen by the results of the earlier."""
         purchases: list[Purchase[Bought]] = []
         with closing(self.buy(run, purchases)) as bought:
             yield Counter(purchases, bought)

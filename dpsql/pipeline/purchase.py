@@ -70,7 +70,7 @@ class PurchaseReader:
         self.stages = Stages(self.source, self.held)
 
     def bounds(self, choice: OpenBounds) -> FoundBounds:
-        """Draw bounds, and leave what was read for the block that they bound."""
+        """Draw bounds, and leave the rows read for the block to be bounded."""
         weights = read_choice(choice, self.stages, self.source, self.dialect)
         return release_bounds(choice, weights, self.entropy)
 

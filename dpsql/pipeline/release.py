@@ -32,7 +32,7 @@ from dpsql.ir.plan import (
 )
 from dpsql.ir.relations import scanned
 from dpsql.kinds.base import BlockReading, ExactBlock
-from dpsql.kinds.bounds_choice import Weights, read_staged_weights, read_weights
+from dpsql.kinds.bounds_choice import PlaceWeights, read_staged_weights, read_weights
 from dpsql.kinds.left_out import read_left_out
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray, ReleasedBlock, drawn_columns
@@ -107,7 +107,7 @@ def stage_of_block(
 
 def read_choice(
     choice: OpenBounds, stages: Stages, source: PrivateSource, dialect: Dialect
-) -> Weights:
+) -> PlaceWeights:
     """Read the weights of a draw of bounds, and leave a stage for its block where that can be."""
     plan = choice.block if isinstance(choice, PreparedBoundsChoice) else None
     stage = None if plan is None else release_kind(plan).stage(dialect, plan.estimates)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias
 
-Steps: TypeAlias = tuple[str | int, ...]
+JsonPath: TypeAlias = tuple[str | int, ...]
 """The names of fields and the places in lists, from 0, from a document down to its part."""
 
 MOST_OF_PATH: Final = 200
@@ -23,7 +23,7 @@ _STEP: Final = re.compile(
 _NAME: Final = re.compile(_NAMED)
 
 
-def read_path(text: str) -> Steps | None:
+def read_path(text: str) -> JsonPath | None:
     """Read a path; None for one of another form.
 
     >>> read_path("$.os.name[0]"), read_path("speed"), read_path("$.*")
@@ -45,12 +45,12 @@ def read_path(text: str) -> Steps | None:
     return tuple(steps) if 0 < len(steps) <= _MOST_STEPS else None
 
 
-def read_name(text: str) -> Steps | None:
-    """Read the name of a field as the path to it; None for one that no path can have."""
+def read_name(text: str) -> JsonPath | None:
+    """Read the name of a field as a path; None for a name that no path can hold."""
     return (text,) if len(text) <= MOST_OF_PATH and _NAME.fullmatch(text) else None
 
 
-def write_path(steps: Steps) -> str:
+def write_path(steps: JsonPath) -> str:
     """Write a path in its one spelling: all names in quotes.
 
     >>> write_path(("os", "first name", 0))

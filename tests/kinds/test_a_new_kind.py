@@ -11,11 +11,11 @@ from helpers.support import connect
 
 from dpsql.accuracy.wording import Part
 from dpsql.core.sql import Sql, sql
-from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.kinds import registry
 from dpsql.kinds.base import BlockReading
 from dpsql.kinds.groups import ExactGroups, GroupsKind
+from dpsql.sql.rewrite.rows import PrivateRows
 
 QUESTION = "SELECT k, COUNT(*) AS n FROM visits GROUP BY k"
 READ: list[str] = []
@@ -28,9 +28,9 @@ class OddKind(GroupsKind):
     def fits(cls, plan: BlockPlan) -> bool:
         return bool(plan.block.keys)
 
-    def statement(self, salt: int, dialect: Dialect) -> Sql:
-        found, key = super().statement(salt, dialect), self.private_rows(salt, dialect).keys[0]
-        return sql("SELECT * FROM {} WHERE {} % 2 = 1", dialect.derived(found), key)
+    def numbered(self, rows: PrivateRows, groups: Sql) -> Sql:
+        found = rows.dialect.derived(super().numbered(rows, groups))
+        return sql("SELECT * FROM {} WHERE {} % 2 = 1", found, rows.keys[0])
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactGroups]:

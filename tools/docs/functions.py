@@ -44,7 +44,8 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "engines" / "functions.md"
 NUMBERS: Final = ("SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL(12,2)")
 FLOATS: Final = (*NUMBERS, "FLOAT")
 ALL: Final = (*FLOATS, "BOOLEAN", "VARCHAR", *MOMENTS, "TIME", "UUID")
-_COLUMNS: Final = {name: re.sub(r"\W.*", "", name).lower() + "_" for name in ALL}
+INSIDE: Final = {"VARCHAR[]": "list_", "STRUCT(f VARCHAR)": "struct_"}
+_COLUMNS: Final = {name: re.sub(r"\W.*", "", name).lower() + "_" for name in ALL} | INSIDE
 _TABLE: Final = Table(
     "r",
     (
@@ -97,6 +98,9 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     **{f"a {sign} INTERVAL 1 {part}": MOMENTS for sign in "+-" for part in _PARTS},
     **{f"CAST(a AS {type_})": ALL for type_ in (*_CASTS, *_CASTS_AFTER)},
     "TRY_CAST(a AS INTEGER)": ("VARCHAR",),
+    **dict.fromkeys(("a[1]", "list_contains(a, 'x')", "'x' = ANY(a)"), ("VARCHAR[]",)),
+    "a.f": ("STRUCT(f VARCHAR)",),
+    **dict.fromkeys(("a ->> 'f'", "a ->> '$.f[0]'"), ("VARCHAR",)),
 }
 """Calls of ``a`` and ``b``, two columns of one type, with the types they are shown for."""
 

@@ -137,7 +137,7 @@ class Scratch(Protocol):
         """Drop what is left of the tables."""
 
     def within(self) -> AbstractContextManager[Scratch]:
-        """Lend the place for one of several readings, whose own tables go with it."""
+        """Lend the place for one of several readings, and drop the tables of that one."""
 
     def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
         """Keep the rows of a generated query as a table; returns how many there are."""

@@ -130,7 +130,7 @@ class ScratchBase(ABC):
     @final
     @contextmanager
     def within(self) -> Iterator[Self]:
-        """Lend the place for one of several readings, whose own tables go with it."""
+        """Lend the place for one of several readings, and drop the tables of that one."""
         before = set(self._own)
         try:
             yield self

@@ -157,7 +157,7 @@ class Twin:
             raise _fails(first_line(error)) from None
 
     def _in_time(self, run: Callable[[], _Found]) -> _Found:
-        """Run what works for no more than some seconds, of which others' work is none.
+        """Run a statement within some seconds of its own, not counting other threads' work.
 
         The engine works in this thread alone. Raises ``InterruptException`` beyond.
         """

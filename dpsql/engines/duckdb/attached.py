@@ -126,7 +126,7 @@ def _holder(said: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class Beyond:
     """A column of moments or decimals, and the condition for values that are none of its type."""
 
     column: Column
@@ -147,7 +147,7 @@ class Published:
     query: Sql = EMPTY_SQL
     bare: Sql = EMPTY_SQL
     rows: Sql = EMPTY_SQL
-    ends: tuple[Ends, ...] = ()
+    ends: tuple[Beyond, ...] = ()
 
 
 ListedViews: TypeAlias = dict[str, ParquetView | Remark | None]
@@ -190,7 +190,7 @@ def publish_in(connection: duckdb.DuckDBPyConnection, place: str, found: Publish
     execute(connection, sql("CREATE VIEW {}.{} AS {}", inside, quoted(own), query))
 
 
-def _has_beyond(connection: duckdb.DuckDBPyConnection, found: Published, ends: Ends) -> bool:
+def _has_beyond(connection: duckdb.DuckDBPyConnection, found: Published, ends: Beyond) -> bool:
     """Tell whether a column has values none of its type; statistics of clean data say so."""
     asked = sql("SELECT true FROM {} WHERE {} LIMIT 1", found.rows, ends.beyond)
     return bool(execute(connection, asked).fetchall())
@@ -290,7 +290,7 @@ def _published(
         return Published(Table(name, (), is_view, _DOES_NOT_BIND))
     table = Table(name, columns, is_view, None, tuple(_left_out(sources)))
     ends = tuple(
-        Ends(Column(each.name, each.plain), is_common(each.plain), each.beyond(position))
+        Beyond(Column(each.name, each.plain), is_common(each.plain), each.beyond(position))
         for position, each in used
         if each.plain is not None and is_stored_wider(each.plain)
     )

@@ -505,7 +505,7 @@ class DuckDBEngine:
         raise refusal
 
     def _values_beyond(self, table: TableName) -> tuple[Misfit, ...]:
-        """List columns with values that are none of their type, which are NULL for everybody."""
+        """List columns with stored values beyond their type, read as NULL for everybody."""
         try:
             counted = count_beyond(self._connection, self._all()[table.key])
         except duckdb.Error:  # the table cannot be read: `open` says so

@@ -230,7 +230,7 @@ class DuckDBSheet:
         return found.columns
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
-        """Have the twin make an empty table of its columns, once it reads what names it."""
+        """Have the twin make an empty table of its columns before the next statement."""
         assert self._last is not None, "it was read"
         key, plan = self._last
 
@@ -242,7 +242,7 @@ class DuckDBSheet:
         self._stored[name] = self._reading.columns_of(key, bind)
 
     def dropped(self, name: str) -> None:
-        """Have the twin drop it, before it reads what names it."""
+        """Have the twin drop a stored table before it reads the next statement."""
         del self._stored[name]
 
     def _key(self, statement: Sql) -> _Key:

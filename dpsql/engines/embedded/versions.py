@@ -66,7 +66,7 @@ _SINCE: Final[Mapping[tuple[int, ...], DuckDBVersion]] = {
 
 
 def version_of(told: str) -> DuckDBVersion:
-    """Find the differences of a version: those of the last listed one up to it, or the first."""
+    """Find the differences of a version, listed at the newest entry that is not newer."""
     numbers = tuple(map(int, re.findall(r"\d+", told)[:3]))
     known = [version for since, version in _SINCE.items() if since <= numbers]
     return known[-1] if known else _SINCE[min(_SINCE)]

@@ -135,7 +135,7 @@ def evidence_for(version: str) -> Evidence:
 
 
 def _fails_as_stored(node: _Node, name: str, tried: bool) -> bool:
-    """Tell whether a call fails on values that storage holds and that are none of their type."""
+    """Tell whether a call fails on stored values beyond their type."""
     if _FAIL_AS_STORED.fullmatch(name) or not (tried or not _FAIL_OUTSIDE_OF_TRY.fullmatch(name)):
         return True
     wide = any(_is_wide(child) for child in node["children"])

@@ -20,7 +20,7 @@ from dpsql.engines.base.row_engine import Refusing, RowEngine, Write, named_by_n
 from dpsql.engines.base.row_expressions import number_value
 from dpsql.engines.base.row_types import INTEGERS, TypedValue
 from dpsql.engines.postgresql import types as pg
-from dpsql.engines.postgresql.reading import MOST_TEXT, within_years
+from dpsql.engines.postgresql.reading import MOST_TEXT_BYTES, within_years
 from dpsql.engines.postgresql.types import once
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.moment_formats import read_format
@@ -278,7 +278,7 @@ def _joined(one: Sql, two: Sql) -> Sql:
         "{most} THEN {one} || {two} END",
         one=one,
         two=two,
-        most=MOST_TEXT,
+        most=MOST_TEXT_BYTES,
     )
 
 
@@ -297,7 +297,7 @@ def _substring(text: Sql, first: int, size: int | None = None) -> Sql:
 
 def _replaced(text: Sql, taken: str, put: str) -> Sql:
     """Write replace, NULL where the result could be longer than any text that is read."""
-    most = MOST_TEXT // max(1, len(put.encode()))
+    most = MOST_TEXT_BYTES // max(1, len(put.encode()))
     made = sql("replace({}, {}, {})", text, pg.text_literal(taken), pg.text_literal(put))
     return sql("CASE WHEN octet_length({}) < {} THEN {} END", text, most, made)
 
@@ -321,7 +321,7 @@ def _substituted(text: Sql, pattern: str, put: str, flags: str) -> Sql:
     _certain(pattern)
 
     def replaced(value: Sql) -> Sql:
-        most = MOST_TEXT // max(1, len(put.encode()))
+        most = MOST_TEXT_BYTES // max(1, len(put.encode()))
         given = [pg.text_literal(each) for each in (pattern, put, flags)]
         made = sql("regexp_replace({}, {})", value, join(", ", given))
         return sql("CASE WHEN octet_length({}) < {} THEN {} END", value, most, made)

@@ -5,8 +5,8 @@ are NULL from here on, for everything that is asked. Texts have the collation "C
 time zone are timestamps in UTC, the zone of each session.
 
 The server fails where a value, or a row of values, takes a gigabyte, and some functions take many
-bytes for each of a text. So to questions a longer text than ``MOST_TEXT`` is NULL as well, and so
-is one that is computed.
+bytes for each of a text. So to questions a longer text than ``MOST_TEXT_BYTES`` is NULL as well,
+and so is one that is computed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TYPES: Final = {
     "json": "JSON",
     "jsonb": "JSON",
 }
-MOST_TEXT: Final = 2**19
+MOST_TEXT_BYTES: Final = 2**19
 """Bytes that no text has: of as many as a row can have, 1664, all are less than a gigabyte."""
 _MOST_DIGITS: Final = 38
 _DOCUMENT: Final = literal("{}")
@@ -101,7 +101,7 @@ def _asked(column: Column) -> Sql:
         return _read(column)
     text = sql("CAST({} AS TEXT)", name(column.name))
     read = _read(column)
-    return sql("CASE WHEN octet_length({}) < {} THEN {} END", text, MOST_TEXT, read)
+    return sql("CASE WHEN octet_length({}) < {} THEN {} END", text, MOST_TEXT_BYTES, read)
 
 
 def _present(column: Column) -> Sql:

@@ -122,7 +122,7 @@ class RunningQuery:
             raise InterfaceError("the query was cancelled", code="cancelled")
 
     def interrupt(self) -> None:
-        """End it: where it waits, before it begins, and where it runs, in the engine."""
+        """End the request, whether it waits or runs in the engine."""
         self.unwanted = True
         if self.session is not None:
             self.session.interrupt()

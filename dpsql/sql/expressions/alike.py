@@ -29,7 +29,7 @@ from dpsql.sql.expressions.silent_casts import (
 )
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.dialect import WRITTEN_NAME, PrivateDuckDB
-from dpsql.syntax.json_paths import Steps, read_path, write_path
+from dpsql.syntax.json_paths import JsonPath, read_path, write_path
 from dpsql.syntax.moment_formats import of_date_format, of_to_char
 from dpsql.syntax.patterns import PatternRefused, read_pattern
 from dpsql.syntax.text import NAMED, display, put
@@ -391,7 +391,7 @@ def _json_part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
     A part that is not there is NULL, and so is each part of it.
     """
-    steps: Steps = ()
+    steps: JsonPath = ()
     document: exp.Expr | None = node
     while isinstance(document, exp.JSONExtract | exp.JSONExtractScalar):
         path = _json_path(document)
@@ -409,7 +409,7 @@ def _json_part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return exp.JSONExtractScalar(this=document, expression=exp.Literal.string(written))
 
 
-def _json_path(node: exp.Expr) -> Steps | None:
+def _json_path(node: exp.Expr) -> JsonPath | None:
     if not _given(node, "this", "expression", "only_json_types", "scalar_only"):
         return None
     place = node.expression

@@ -14,7 +14,7 @@ INSIDE = (exp.Bracket, exp.StructExtract)
 
 
 def inner_type(node: exp.Expr, type_of: Callable[[exp.Column], SqlType | None]) -> SqlType | None:
-    """Return the declared type of a column, or of what is inside it; None where it is not known."""
+    """Return the declared type of a column, an element or a field; None where none is known."""
     if not is_row_node(node):
         return None
     if isinstance(node, exp.Column):

@@ -120,7 +120,7 @@ class GatheredOf:
     squared: bool = False
 
 
-Found: TypeAlias = Callable[[Ranged], Ranged]
+Aggregated: TypeAlias = Callable[[Ranged], Ranged]
 """Tells where an aggregate over a unit's rows in a group is to be found."""
 
 
@@ -230,7 +230,7 @@ class Rewriter:
         told apart up to these limits only.
         """
 
-        def columns(found: Found) -> dict[Sql, Sql]:
+        def columns(found: Aggregated) -> dict[Sql, Sql]:
             numbers = {} if counted is None else {counted: _ALL}
             for one in counts:
                 numbers |= {one.found: one.found, one.values: self._values_of(one)}
@@ -241,7 +241,7 @@ class Rewriter:
 
         return self._by_pair(self._steps(counts=counts), columns)
 
-    def _before_bounds(self, found: Found, limits: Mapping[int, int]) -> dict[Sql, Sql]:
+    def _before_bounds(self, found: Aggregated, limits: Mapping[int, int]) -> dict[Sql, Sql]:
         """Write a unit's contributions to each measure of a group, before any bounds."""
         made = {}
         for place, (measure, name) in enumerate(self._measures):
@@ -323,7 +323,7 @@ class Rewriter:
         rows = self._to_group(self.dialect.derived(self.rows.select()))
         return sql("SELECT DISTINCT {} FROM {}", columns, rows)
 
-    def by_pair(self, columns: Callable[[Found], Mapping[Sql, Sql]]) -> Sql:
+    def by_pair(self, columns: Callable[[Aggregated], Mapping[Sql, Sql]]) -> Sql:
         """Select one row per (unit, key) with ``columns`` of the unit's rows in the group."""
         return self._by_pair(self._steps(), columns)
 
@@ -342,7 +342,7 @@ class Rewriter:
         self._before_bounds(found, {})
         return list(asked.values())
 
-    def total(self, place: int, found: Found) -> Ranged:
+    def total(self, place: int, found: Aggregated) -> Ranged:
         """Compute a unit's contribution to a measure of a group before any bounds, by its place."""
         measure, name = self._measures[place]
         return self._gathered(name, found).of(measure)
@@ -412,7 +412,7 @@ class Rewriter:
         units = self._count(Measure(MeasureKind.UNITS), self.rows.unit)
         return self._grouped(outputs, units, self.rows.capped(self._steps()))
 
-    def _by_pair(self, rows: Sql, columns: Callable[[Found], Mapping[Sql, Sql]]) -> Sql:
+    def _by_pair(self, rows: Sql, columns: Callable[[Aggregated], Mapping[Sql, Sql]]) -> Sql:
         """Select one row per (unit, key) with ``columns`` of the unit's rows in the group.
 
         Of a stage instead of ``rows``, if there is one: it has all their aggregates.
@@ -434,7 +434,7 @@ class Rewriter:
             grouped=grouped,
         )
 
-    def _by_place(self, rows: Sql, columns: Callable[[Found], Mapping[Sql, Sql]]) -> Sql:
+    def _by_place(self, rows: Sql, columns: Callable[[Aggregated], Mapping[Sql, Sql]]) -> Sql:
         """Select the same, with the key's place among those of its unit beside."""
         aggregates: dict[Sql, Sql] = {}
         named = [
@@ -445,7 +445,7 @@ class Rewriter:
         placed = self.dialect.derived(self.rows.placed(rows, aggregates))
         return sql("SELECT {} FROM {} WHERE {}", shown, placed, self.rows.is_first)
 
-    def _beside(self, aggregates: dict[Sql, Sql]) -> Found:
+    def _beside(self, aggregates: dict[Sql, Sql]) -> Aggregated:
         """Find aggregates beside each row, and note these with their columns."""
 
         def found(aggregate: Ranged) -> Ranged:
@@ -454,7 +454,7 @@ class Rewriter:
 
         return found
 
-    def _contributed(self, found: Found) -> dict[Sql, Sql]:
+    def _contributed(self, found: Aggregated) -> dict[Sql, Sql]:
         """Write a unit's contributions to each measure of a group but values."""
         return {
             name: self._gathered(name, found).contribution(measure).sql
@@ -462,7 +462,7 @@ class Rewriter:
             if measure.kind is not MeasureKind.DISTINCT
         }
 
-    def _coarsened(self, found: Found) -> dict[Sql, Sql]:
+    def _coarsened(self, found: Aggregated) -> dict[Sql, Sql]:
         """Write a unit's contributions to each measure of a group, in released steps."""
         written = self._contributed(found)
         for measure, name in self._measures:
@@ -471,7 +471,7 @@ class Rewriter:
                 written[name] = (fine // measure.lattice.coarsening).narrowed().sql
         return written
 
-    def _gathered(self, name: Sql, found: Found) -> Gathered:
+    def _gathered(self, name: Sql, found: Aggregated) -> Gathered:
         values = self._values[name]
         counted = self._roots.get(values, values)
         return Gathered(values, counted, self._max_rows, self.dialect, found)

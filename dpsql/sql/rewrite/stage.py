@@ -27,7 +27,7 @@ _BEYOND: Final = MOST_ROWS // 2**32
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The statement that groups private rows by unit and keys, and the aggregates that it has."""
+    """The grouping of private rows by unit and keys, with the aggregates of each pair."""
 
     statement: Sql
     columns: Mapping[Sql, Ranged] = field(compare=False, repr=False)
@@ -56,7 +56,7 @@ def stage_of(rows: PrivateRows) -> Stage | None:
 
 
 def _narrow(aggregate: Ranged) -> Ranged:
-    """Write an aggregate in 64 bits, which takes half the time, if it fits them up to 2³² rows.
+    """Write an aggregate in 64 bits, for half the time, where 2³² rows cannot exceed them.
 
     A unit with more rows in one group keeps what fits: as before, its own rows decide that, and
     what it contributes is bounded afterwards.
