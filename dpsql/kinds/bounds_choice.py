@@ -46,9 +46,8 @@ _ROWS: Final = f"{INTERNAL_PREFIX}rows"
 _GROUPS: Final = f"{INTERNAL_PREFIX}groups"
 _WEIGHT: Final = f"{INTERNAL_PREFIX}weight"
 _NOWHERE: Final = -1  # no number of rows or groups: of rows for another draw
-PlaceWeights = tuple[
-    list[int], list[int]
-]  # by rows and by groups, each of shape (rungs + 1,) or (0,)
+PlaceWeights = tuple[list[int], list[int]]
+"""By rows and by groups, each of shape (rungs + 1,) or (0,)."""
 
 
 def bounds_choice_sql(

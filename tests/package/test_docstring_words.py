@@ -28,8 +28,8 @@ VERBS = frozenset(
         "Print Propose Prove Publish Put Quote Raise Rank Read Recommend Recompute Record Refresh "
         "Refuse Register Release Remove Rename Render Renew Replace Report Require Reserve Resolve "
         "Return Revoke Rewrite Roll Round Run Say Scan Search Select Send Serve Set Settle Shift "
-        "Shorten Show Skip Sort Spell Split Spread Square Stand Start State Stop Store Stream Strip "
-        "Subtract Suggest Sum Survey Suspend Take Tell Test Total Translate Truncate Try Tune Turn "
+        "Shorten Show Skip Sort Spell Split Spread Square Stand Start State Stop Store Stream "
+        "Strip Subtract Suggest Sum Survey Suspend Take Tell Test Total Translate Truncate Try Tune Turn "
         "Underline Undo Unpack Unwrap Update Use Validate Verify Visit Wait Walk Warn Watch Weigh "
         "Widen Word Wrap Write Yield "
     )
