@@ -46,14 +46,22 @@ def plain(value: object) -> Plain:
     kind = type(value)
     if kind in _EXACT:
         return value  # type: ignore[return-value]
-    # Who has an object of a library has loaded it, and nobody else should wait for that.
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and issubclass(kind, numpy.generic):
-        return _of_numpy(value, numpy)
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and issubclass(kind, pandas.Timestamp | type(pandas.NaT)):
-        return _of_pandas(value, pandas)
+    if issubclass(kind, _loaded("numpy", "generic", ())):
+        return _of_numpy(value, sys.modules["numpy"])
+    if issubclass(kind, _loaded("pandas", "Timestamp", ())):
+        return _of_pandas(value, sys.modules["pandas"])
+    if value is _loaded("pandas", "NaT", NotPlain):
+        raise NotPlain
     return _of_subclass(value)
+
+
+def _loaded(library: str, name: str, otherwise: Any) -> Any:
+    """Find what a library defines, if it is loaded.
+
+    Who has an object of a library has loaded it, and nobody else should wait for that. While
+    another thread loads it, its names are not there yet.
+    """
+    return getattr(sys.modules.get(library), name, otherwise)
 
 
 def plain_or(value: object, otherwise: _T) -> Plain | _T:
@@ -202,9 +210,7 @@ def _of_datetime64(value: Any, numpy: Any) -> Plain:
 
 
 def _of_pandas(value: object, pandas: Any) -> Plain:
-    """Return a timestamp of pandas', to the nanosecond; NaT is none."""
-    if not issubclass(type(value), pandas.Timestamp):
-        raise NotPlain
+    """Return a timestamp of pandas', to the nanosecond."""
     if datetime.tzinfo.__get__(value) is not None:
         return datetime(*_parts(value, (*_DATE_PARTS, *_MOMENT_PARTS)))
     return _of_datetime64(pandas.Timestamp.to_datetime64(value), sys.modules["numpy"])

@@ -166,8 +166,8 @@ def _console(**options: Any) -> Console:
 def width_of(console: Console, renderable: RenderableType) -> int:
     """Return the width at which a renderable's tables lose no text, within reason."""
     # Where nothing has loaded the module of coloured SQL, nothing is coloured SQL.
-    coloured_sql = sys.modules.get("rich.syntax")
-    kinds = (Table,) if coloured_sql is None else (Table, coloured_sql.Syntax)
+    coloured_sql = getattr(sys.modules.get("rich.syntax"), "Syntax", None)
+    kinds = (Table,) if coloured_sql is None else (Table, coloured_sql)
     options = console.options.update(width=MAX_WIDTH)
     rigid = [part for part in _parts(renderable) if isinstance(part, kinds)]
     widths = [Measurement.get(console, options, part).maximum + 2 * INDENT for part in rigid]

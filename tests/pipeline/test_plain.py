@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 import enum
 import fractions
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -118,6 +120,14 @@ def test_a_value_is_read_by_the_built_in_class_of_its_class(number: int) -> None
 def test_what_holds_no_value_of_a_built_in_type_is_refused(number: int) -> None:
     with pytest.raises(NotPlain):
         plain(ODD[number])
+
+
+@pytest.mark.parametrize("library", ["numpy", "pandas"])
+def test_a_library_that_another_thread_is_loading_has_no_objects_yet(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, ModuleType(library))
+    assert plain(enum.IntEnum("E", "a").a) == 1  # type: ignore[attr-defined]
 
 
 # -- every way in ---------------------------------------------------------------------------------
