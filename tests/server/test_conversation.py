@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
+import duckdb
 import pytest
 
+import dpsql
 from dpsql.core.codes import CODES
 from dpsql.server.wire import conversation as wire
 from dpsql.server.wire.conversation import MOST_KEPT, MOST_STATEMENTS, MOST_TEXT, Conversation
@@ -126,3 +129,52 @@ def test_errors_that_are_not_ours_are_told_as_a_number() -> None:
     assert sqlstates(written) == [b"XX000"]
     assert b"internal error" in written[0]
     assert b"NoneType" not in b"".join(written)
+
+
+ROWS = """
+version: 1
+dataset: d
+defaults: {epsilon: 1.0, delta: 1e-6, max_groups_contributed: 1, max_rows_contributed: 1}
+accounts: {ana: {epsilon: 10, delta: 1e-3}}
+tables: {t: {privacy_unit: {name: person, column: u}}}
+"""
+
+
+def dataset_of(directory: Path, name: str, key: str) -> dpsql.Dataset:
+    """A dataset whose key has this type, with the one ledger."""
+    with duckdb.connect(str(directory / name)) as writer:
+        writer.execute(f"CREATE TABLE t AS SELECT i AS u, (i % 2)::{key} AS k FROM range(99) r(i)")
+    policy = dpsql.parse_policy(ROWS)
+    return dpsql.open_dataset(directory / name, policy, directory / "budget.db")
+
+
+@pytest.mark.parametrize("portal", [False, True])
+@pytest.mark.parametrize(("key", "sqlstate"), [("VARCHAR", b"0A000"), ("INTEGER", None)])
+def test_rows_of_other_columns_than_were_told_are_refused_before_they_are_paid_for(
+    key: str, sqlstate: bytes | None, portal: bool, tmp_path: Path
+) -> None:
+    written: list[bytes] = []
+
+    async def write(data: bytes) -> None:
+        written.append(data)
+
+    async def talk(session: Session, first: dpsql.Dataset) -> None:
+        made = Conversation(session, at_once, at_once, write)
+        question = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
+        bind = BindMessage("", "s", (), (), ())
+        before: list[Frontend] = (
+            [bind, DescribeMessage(True, "")] if portal else [DescribeMessage(False, "s"), bind]
+        )
+        for each in (ParseMessage("s", question, ()), *before):
+            await made.take(each)
+        second = dataset_of(tmp_path, "second.duckdb", key)
+        second.follow(first)
+        first.replace_by(second)
+        await made.take(ExecuteMessage("", 0))
+
+    first = dataset_of(tmp_path, "first.duckdb", "INTEGER")
+    session = first.session("ana")
+    asyncio.run(talk(session, first))
+    assert sqlstates(written) == ([] if sqlstate is None else [sqlstate])
+    assert len(session.history(9)) == (sqlstate is None)
+    session.close()

@@ -43,6 +43,7 @@ from dpsql.server.wire.portals import (
     PortalRows,
     PreparedText,
     SentRows,
+    ToldColumns,
     copied,
     copy_format,
     wire_columns,
@@ -276,7 +277,7 @@ class Conversation:
         size = sum(len(value) for value in message.values if value is not None)
         self._require_memory(size)
         self._portals[message.portal] = Portal(
-            *(prepared.text, values, message.results, prepared.own, size)
+            *(prepared.text, values, message.results, prepared.own, size, prepared.told)
         )
         await self._write(messages.BOUND)
 
@@ -290,10 +291,13 @@ class Conversation:
             await self._write(messages.parameter_description(()) + _described(probe))
             return
         self._refuse_failed(None)
+        edition = self._session.edition
         known, described = await self._planned(prepared.text, None)
         given = (*prepared.types, *[0] * len(known))[: len(known)]
         types = tuple(one or other or 25 for one, other in zip(given, known, strict=True))
-        self._statements[name] = replace(prepared, types=types)  # what it is told, it will send
+        # What it is told, it will send and expect.
+        told = ToldColumns(described, edition)
+        self._statements[name] = replace(prepared, types=types, told=told)
         columns = messages.NO_DATA
         if described:
             columns = messages.row_description(described, formats_of((), len(described)))
@@ -316,7 +320,9 @@ class Conversation:
             await self._write(_described(probe))
             return
         self._refuse_failed(None)
+        edition = self._session.edition
         _, described = await self._planned(portal.text, portal.values)
+        portal.told = ToldColumns(described, edition)
         if not described:
             await self._write(messages.NO_DATA)
             return
@@ -358,8 +364,17 @@ class Conversation:
             await self._tell(probe, described=True)
             return
         if portal.answer is None:
-            portal.answer = await self._answered(portal.text, portal.values, portal.formats)
+            if self._may_differ(portal):  # before anything is paid
+                _refuse_others(portal, (await self._planned(portal.text, portal.values))[1])
+            answer = await self._answered(portal.text, portal.values, portal.formats)
+            if self._may_differ(portal):  # as the data were opened again meanwhile
+                _refuse_others(portal, answer.fields)
+            portal.answer = answer
         await self._send(portal.answer, most, portal.text)
+
+    def _may_differ(self, portal: Portal) -> bool:
+        """Tell whether other data are served than the client was told the columns of."""
+        return portal.told is not None and portal.told.edition != self._session.edition
 
     # -- the connection's own statements ----------------------------------------------------------
 
@@ -607,6 +622,15 @@ def _prepared_text(text: str, types: tuple[int, ...]) -> PreparedText:
         raise ProtocolError("cannot insert multiple commands into a prepared statement", "42601")
     statement = pieces[0][1] if pieces else ""
     return PreparedText(statement, types, own_statement(statement))
+
+
+def _refuse_others(portal: Portal, columns: tuple[WireColumn, ...]) -> None:
+    """Refuse rows that a client would read as those of the columns it was told.
+
+    In PostgreSQL's words, by which drivers know that they must prepare the statement again.
+    """
+    if portal.told is not None and portal.told.columns != columns:
+        raise ProtocolError("cached plan must not change result type", "0A000")
 
 
 def _described(probe: Probe) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from dpsql.results.edition import DataEdition
 from dpsql.server.wire import messages
 from dpsql.server.wire.messages import WireColumn
 from dpsql.server.wire.values import (
@@ -24,12 +25,21 @@ _BINARY_END: Final = b"\xff\xff"
 
 
 @dataclass(frozen=True, slots=True)
+class ToldColumns:
+    """The columns of an answer as a client was told them, of an edition of the data."""
+
+    columns: tuple[WireColumn, ...]
+    edition: DataEdition
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedText:
     """A statement as a client has prepared it, with the OIDs of its parameters."""
 
     text: str
     types: tuple[int, ...]
     own: Own | None
+    told: ToldColumns | None = None
 
     @property
     def size(self) -> int:
@@ -46,6 +56,7 @@ class Portal:
     formats: tuple[int, ...]
     own: Own | None = None
     size: int = 0
+    told: ToldColumns | None = None
     answer: PortalRows | None = None
 
 
