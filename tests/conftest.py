@@ -48,7 +48,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     The few lie evenly among all; ``@pytest.mark.few(n)`` says how many there are, if not FEW. Of
     the slow cases of a test with many, those that ``DPSQL_CASES`` says are kept, beginning at
     another one in each test: of some with fewer than its parts there are none. Of slow tests with
-    few cases, those that ``DPSQL_SLOW`` says are kept, with all cases.
+    few cases, those that ``DPSQL_SLOW`` says are kept, with all cases; of those of the source text
+    in tests/package, all.
     """
     cases: dict[tuple[object, str], list[pytest.Item]] = {}
     for item in items:
@@ -69,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         number = crc32(name.encode())
         if len(group) >= MANY:
             left.update(item for i, item in enumerate(slow) if (i - place - number) % parts)
-        elif (number - turn) % turns:
+        elif (number - turn) % turns and group[0].path.parent.name != "package":
             left.update(slow)
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]

@@ -73,7 +73,7 @@ class Stages:
 
     @contextmanager
     def taken(self, stage: Stage | None) -> Iterator[StoredStage | None]:
-        """Lend the stored table of a stage to one block, and drop it then; None without one."""
+        """Lend the stored table of a stage to a block, and drop it afterwards; None if there is none."""
         for place, (stored, own) in enumerate(self._stored):
             if stored.stage == stage:
                 del self._stored[place]

@@ -137,7 +137,7 @@ class Scratch(Protocol):
         """Drop what is left of the tables."""
 
     def within(self) -> AbstractContextManager[Scratch]:
-        """Lend the place for one of several readings, and drop the tables of that one."""
+        """Lend the place for one reading of several, and drop its tables afterwards."""
 
     def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
         """Keep the rows of a generated query as a table; returns how many there are."""

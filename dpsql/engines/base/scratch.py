@@ -130,7 +130,7 @@ class ScratchBase(ABC):
     @final
     @contextmanager
     def within(self) -> Iterator[Self]:
-        """Lend the place for one of several readings, and drop the tables of that one."""
+        """Lend the place for one reading of several, and drop its tables afterwards."""
         before = set(self._own)
         try:
             yield self

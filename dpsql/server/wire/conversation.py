@@ -625,7 +625,7 @@ def _prepared_text(text: str, types: tuple[int, ...]) -> PreparedText:
 
 
 def _refuse_others(portal: Portal, columns: tuple[WireColumn, ...]) -> None:
-    """Refuse rows that a client would read as those of the columns it was told.
+    """Refuse an answer with other columns than the client was told.
 
     In PostgreSQL's words, by which drivers know that they must prepare the statement again.
     """
