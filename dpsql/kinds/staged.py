@@ -73,7 +73,7 @@ class Stages:
 
     @contextmanager
     def taken(self, stage: Stage | None) -> Iterator[StoredStage | None]:
-        """Lend the stored table of a stage to a block, and drop it afterwards; None if there is none."""
+        """Lend the stored table of a stage to a block, and drop it afterwards; None without one."""
         for place, (stored, own) in enumerate(self._stored):
             if stored.stage == stage:
                 del self._stored[place]
