@@ -1,12 +1,14 @@
 """The maker of bounded integers in NumPy: rows stream in, and totals of groups come out.
 
+Rows are put together to pairs of a unit and a group first, which are read once or twice.
+
 What a unit adds to a group follows from the unit's own rows alone, in whatever order and in however
 many batches they come. Memory is bounded by a share; what is beyond lies in a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any, Final
 
@@ -34,23 +36,22 @@ _MERGED_AT: Final = 1 << 21  # pairs
 _WORK: Final = 48  # bytes of work for each number of a pair
 
 
-def bounded(stream: IntegerStream, spec: Specification) -> GroupTotals:
+def bounded(whole: Iterable[Pairs], spec: Specification) -> GroupTotals:
     """Compute the exact integers of groups, from what units contribute within their bounds.
 
-    Sensitivity: as of ``Rewriter.groups``. Checked by ``tests/bounding/test_maker.py``.
-    Raises ``MemoryError`` where the pairs of a single unit do not fit the share of memory: another
-    maker in its place would keep other groups of all units. Totals of groups take what reading
-    them from SQL takes, beside the share.
+    ``whole`` are the pairs of all units, all of a unit at once. Sensitivity: as of
+    ``Rewriter.groups``. Checked by ``tests/bounding/test_maker.py``. Totals of groups take what
+    reading them from SQL takes, beside the share of memory.
     """
     fields = tallies_of(spec)
     units = np.zeros(spec.groups, dtype=np.int64)
     sums = [Sums(spec.groups) for _ in spec.sources]
     left_out = [LeftOutSums(each) for each in spec.estimates]
-    for pairs in pairs_of_units(stream, spec, fields):
+    for pairs in whole:
         if left_out:
-            whole = Contributions(spec, fields, pairs)
+            unbounded = Contributions(spec, fields, pairs)
             for estimate in left_out:
-                estimate.add(pairs, whole)
+                estimate.add(pairs, unbounded)
         kept = kept_pairs(spec, pairs)
         np.add.at(units, kept.groups, 1)
         contributions = Contributions(spec, fields, kept)
@@ -69,13 +70,13 @@ def bounded(stream: IntegerStream, spec: Specification) -> GroupTotals:
     )
 
 
-def pairs_of_units(
-    stream: IntegerStream, spec: Specification, fields: tuple[PairTally, ...]
-) -> Iterator[Pairs]:
+def pairs_of_units(stream: IntegerStream, spec: Specification) -> Iterator[Pairs]:
     """Put rows together, and yield the pairs of units, all of a unit at once.
 
-    Raises ``MemoryError`` as :func:`bounded` does.
+    Raises ``MemoryError`` where the pairs of a single unit do not fit the share of memory: another
+    maker in its place would keep other groups of all units.
     """
+    fields = tallies_of(spec)
     rows = Partitions(spec.words[0], lambda: stream.share // 2, stream.file)
     with closing(rows):
         for units, groups, *columns in stream:

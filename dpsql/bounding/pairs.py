@@ -59,6 +59,11 @@ class Pairs:
         return len(self.units)
 
     @property
+    def nbytes(self) -> int:
+        """The bytes that they take."""
+        return self.units.nbytes + self.groups.nbytes + sum(each.nbytes for each in self.numbers)
+
+    @property
     def owners(self) -> Int64s:
         """The number of each pair's unit, from 0 and ascending."""
         return _starts_to_numbers(_changes(self.units))

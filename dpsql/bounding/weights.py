@@ -6,16 +6,14 @@ which its groups share, at the place of a pair between the rungs of a draw.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions
-from dpsql.bounding.maker import pairs_of_units
-from dpsql.bounding.pairs import Int64s, tallies_of
+from dpsql.bounding.pairs import Int64s, Pairs, tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification
-from dpsql.engines.base.engine import IntegerStream
 from dpsql.privacy.mechanisms.bounds_choice import (
     MOST_CHOSEN,
     WHOLE_WEIGHT,
@@ -25,19 +23,20 @@ from dpsql.privacy.mechanisms.bounds_choice import (
 
 
 def choice_weights(
-    stream: IntegerStream,
+    whole: Iterable[Pairs],
     spec: Specification,
     choice: BoundsChoice,
     sums: Sequence[MeasureColumns],
 ) -> tuple[list[int], list[int]]:
     """Compute the weights by places of rows, and by those of groups.
 
-    ``sums`` are those that a number of rows clamps, if it bounds nothing else. Sensitivity: as of
-    ``bounds_choice_sql``. Checked by ``tests/kinds/test_streamed_bounds.py``.
+    ``whole`` are the pairs of all units, all of a unit at once, and ``sums`` those that a number of
+    rows clamps, if it bounds nothing else. Sensitivity: as of ``bounds_choice_sql``. Checked by
+    ``tests/kinds/test_streamed_bounds.py``.
     """
     fields = tallies_of(spec)
     by_rows, by_groups = _Weights(choice.rows), _Weights(choice.groups)
-    for pairs in pairs_of_units(stream, spec, fields):
+    for pairs in whole:
         numbers = np.diff(pairs.starts, append=len(pairs))
         groups = np.repeat(numbers, numbers)
         weights = WHOLE_WEIGHT // groups

@@ -65,7 +65,7 @@ from dpsql.ir.plan import (
 from dpsql.ir.query import NoiseFigure
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import NumericArray, ReleasedRows
-from dpsql.kinds.staged import StoredStage
+from dpsql.kinds.staged import StoredPairs, StoredStage
 from dpsql.policy.limits import BoundingLimit
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -94,7 +94,8 @@ MANY: Final = np.arange(1, 101, dtype=np.int64)
 class BlockReading:
     """The inputs of reading a block: its rows, under a salt of this read alone.
 
-    ``estimates`` are those to be taken at the same rows, which a ``stage`` has grouped already.
+    ``estimates`` are those to be taken at the same rows. A ``stage`` has grouped these already, or
+    ``pairs`` where NumPy bounds.
     """
 
     block: PreparedBlock
@@ -104,6 +105,7 @@ class BlockReading:
     progress: Percent
     estimates: Sequence[PreparedEstimate] = ()
     stage: StoredStage | None = None
+    pairs: StoredPairs | None = None
 
     @property
     def plan(self) -> BlockPlan:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from functools import reduce
 from typing import Final
 
@@ -20,7 +21,7 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import PrivateReader, PrivateSource, Reads
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedValueBounds
-from dpsql.kinds.staged import StoredStage
+from dpsql.kinds.staged import Stages, StoredStage
 from dpsql.kinds.stored_json import json_object, require_sound
 from dpsql.kinds.streamed_bounds import read_streamed_weights
 from dpsql.kinds.value_bounds import read_value_weights
@@ -311,7 +312,8 @@ def read_weights(source: PrivateSource, prepared: OpenBounds) -> PlaceWeights:
     if isinstance(prepared, PreparedValueBounds):
         return read_value_weights(source, prepared)
     if prepared.streamed is not None:
-        return read_streamed_weights(source, prepared, prepared.streamed)
+        with ExitStack() as held:
+            return read_streamed_weights(prepared, prepared.streamed, Stages(source, held))
     return _read(source.over(Reads(prepared.tables)), prepared.statement, prepared.choice)
 
 

@@ -1,16 +1,18 @@
 """Stages that are stored: the draw of a block's bounds reads them, then the block.
 
 A stage is there for one run, in scratch space of its own. It is stored for a draw, which is paid
-for by then, and taken by one block at most. Whatever ends the run drops it.
+for by then, and taken by one block at most. Whatever ends the run drops it. Where SQL bounds it is
+a table; where NumPy does, arrays of pairs.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
+from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql
 from dpsql.core.sql import name as quoted
@@ -18,23 +20,15 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.base.engine import ArrowStream, ExactRows, PrivateSource, Reads, Scratch
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.stage import Stage
+from dpsql.sql.rewrite.streamed import StreamedPairs
 
 
 @dataclass(frozen=True, slots=True)
-class StoredStage:
-    """A stage stored as a table, and a reader of statements over it.
+class _Stored:
+    """A reader of what was stored in a place; ``salt`` is that of the block that takes it."""
 
-    ``salt`` is that of the block that takes it.
-    """
-
-    stage: Stage
-    table: str
     salt: int
     place: Scratch
-
-    def under(self, rows: PrivateRows) -> PrivateRows:
-        """Return the rows as they are read over it."""
-        return self.stage.under(rows, quoted(self.table))
 
     def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Run a generated query over it."""
@@ -49,35 +43,81 @@ class StoredStage:
         return self.place.within()
 
 
+@dataclass(frozen=True, slots=True)
+class StoredStage(_Stored):
+    """A stage stored as a table, and a reader of statements over it."""
+
+    stage: Stage
+    table: str
+
+    def under(self, rows: PrivateRows) -> PrivateRows:
+        """Return the rows as they are read over it."""
+        return self.stage.under(rows, quoted(self.table))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPairs(_Stored):
+    """A stage kept as pairs of units and so many groups, whose keys are stored where found."""
+
+    stage: StreamedPairs
+    kept: KeptPairs
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPlace:
+    """A place for a stage, under a salt of its own."""
+
+    salt: int
+    place: Scratch
+    _own: ExitStack
+
+    def close(self) -> None:
+        """Drop what is stored there."""
+        self._own.close()
+
+
 class Stages:
     """The stages of one run that no block has taken yet."""
 
     def __init__(self, source: PrivateSource, held: ExitStack) -> None:
         self._source = source
         self._held = held
-        self._stored: list[tuple[StoredStage, ExitStack]] = []
+        self._stored: list[tuple[StoredStage | StoredPairs, OpenPlace]] = []
+
+    def open(self, tables: tuple[TableName, ...]) -> OpenPlace:
+        """Open a place for a stage that scans these tables."""
+        salt, own = fresh_salt(), self._held.enter_context(ExitStack())
+        return OpenPlace(
+            salt, own.enter_context(self._source.over(Reads(tables, salt)).scratch()), own
+        )
 
     def store(self, stage: Stage, tables: tuple[TableName, ...], table: str) -> StoredStage:
         """Store the rows of a stage, which scans these tables, under a name of its own."""
-        salt, own = fresh_salt(), self._held.enter_context(ExitStack())
-        place = own.enter_context(self._source.over(Reads(tables, salt)).scratch())
-        place.store(table, stage.statement)
-        stored = StoredStage(stage, table, salt, place)
-        self._stored.append((stored, own))
+        place = self.open(tables)
+        place.place.store(table, stage.statement)
+        stored = StoredStage(place.salt, place.place, stage, table)
+        self._stored.append((stored, place))
         return stored
 
+    def keep(self, stage: StreamedPairs, place: OpenPlace, pairs: KeptPairs, groups: int) -> None:
+        """Keep the pairs of a stage, whose keys are stored in a place."""
+        self._stored.append((StoredPairs(place.salt, place.place, stage, pairs, groups), place))
+
     @property
-    def waiting(self) -> tuple[StoredStage, ...]:
+    def waiting(self) -> tuple[StoredStage | StoredPairs, ...]:
         """The stored stages, without those taken by blocks."""
         return tuple(stored for stored, _ in self._stored)
 
     @contextmanager
-    def taken(self, stage: Stage | None) -> Iterator[StoredStage | None]:
-        """Lend the stored table of a stage to a block, and drop it afterwards; None without one."""
-        for place, (stored, own) in enumerate(self._stored):
+    def taken(
+        self, stage: Stage | StreamedPairs | None
+    ) -> Iterator[StoredStage | StoredPairs | None]:
+        """Lend what is stored of a stage to a block, and drop it afterwards; None without it."""
+        for number, (stored, place) in enumerate(self._stored):
             if stored.stage == stage:
-                del self._stored[place]
-                with own:
+                del self._stored[number]
+                with closing(place):
                     yield stored
                 return
         yield None

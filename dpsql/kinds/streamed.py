@@ -5,24 +5,26 @@ The choice follows from the plan, the policy, the machine and what is installed,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.bounding.maker import bounded
+from dpsql.bounding.maker import bounded, pairs_of_units
 from dpsql.bounding.specification import GroupTotals
 from dpsql.core.processors import processors
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.sql import name, sql
+from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, IntegerStream, Scratch
-from dpsql.ir.plan import BoundedBy, Maker
+from dpsql.ir.plan import BlockPlan, BoundedBy, LeftOutPlan, Maker
 from dpsql.ir.query import Block
 from dpsql.kinds.base import GROUPS, BlockReading
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.policy.limits import BoundingLimit
 from dpsql.sql.rewrite.rows import PrivateRows
-from dpsql.sql.rewrite.streamed import HASH_COLUMN, Streamed
+from dpsql.sql.rewrite.streamed import HASH_COLUMN, Streamed, StreamedPairs
 
 _FEW: Final = 2
 """The processors up to which NumPy, which works on one of them, takes no longer than SQL."""
@@ -47,6 +49,13 @@ def bounded_by(rows: PrivateRows, bounding: BoundingLimit) -> BoundedBy:
     return BoundedBy(Maker.NUMPY, why)
 
 
+def pairs_of_block(
+    plan: BlockPlan, dialect: Dialect, beside: Sequence[LeftOutPlan]
+) -> StreamedPairs:
+    """Return the pairs that a block is bounded of, with some estimates."""
+    return Streamed(PrivateRows(plan, 0, dialect), beside).pairs(name(GROUPS))
+
+
 def streamed_rows(
     reading: BlockReading, scratch: Scratch
 ) -> tuple[ExactRows, dict[str, ExactLeftOut]]:
@@ -58,18 +67,22 @@ def streamed_rows(
     plan = reading.plan
     rows = PrivateRows(plan, reading.salt, reading.dialect)
     streamed = Streamed(rows, [estimate.plan for estimate in reading.estimates])
+    stored = reading.pairs
     if plan.declared:
         bounding, groups = streamed.specification(plan.block.domain_size), None
     else:
         groups = name(GROUPS)
-        number = scratch.store(GROUPS, streamed.groups())
+        number = scratch.store(GROUPS, streamed.groups()) if stored is None else stored.groups
         found = sql("SELECT {}, {} FROM {}", name(ROW_ID), name(HASH_COLUMN), groups)
         bounding = streamed.specification(number, _by_row_id(*scratch.integers(found)))
 
     def work(stream: IntegerStream) -> GroupTotals:
-        return bounded(stream, bounding)
+        return bounded(pairs_of_units(stream, bounding), bounding)
 
-    totals = scratch.streamed(streamed.stream(groups), work)
+    if stored is None:
+        totals = scratch.streamed(streamed.stream(groups), work)
+    else:
+        totals = scratch.worked(lambda: bounded(stored.kept, bounding))
     columns = [plan.block.measure_column(place) for place in range(len(plan.measures))]
     measures = dict(zip(columns, totals.measures, strict=True))
     if plan.declared:

@@ -5,15 +5,16 @@ As for groups it follows from the plan, the policy, the machine and what is inst
 
 from __future__ import annotations
 
-import secrets
-
+from dpsql.bounding.kept_pairs import KeptPairs, PairKeeper
+from dpsql.bounding.maker import pairs_of_units
 from dpsql.bounding.weights import choice_weights
 from dpsql.core.sql import name
 from dpsql.engines.base.dialect import Dialect
-from dpsql.engines.base.engine import IntegerStream, PrivateSource, Reads, Scratch
+from dpsql.engines.base.engine import IntegerStream, Scratch
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, Maker, PreparedBoundsChoice, StreamedDraw
 from dpsql.kinds.base import GROUPS
+from dpsql.kinds.staged import Stages
 from dpsql.kinds.streamed import bounded_by
 from dpsql.policy.limits import BoundingLimit
 from dpsql.privacy.mechanisms.bounds_choice import MOST_CHOSEN, BoundsChoice
@@ -47,18 +48,29 @@ def _fits(measure: Measure) -> bool:
 
 
 def read_streamed_weights(
-    source: PrivateSource, prepared: PreparedBoundsChoice, draw: StreamedDraw
+    prepared: PreparedBoundsChoice, draw: StreamedDraw, stages: Stages
 ) -> _Weights:
-    """Read the exact weights of a draw, as ``read_weights`` does."""
-    salt = 2**61 + secrets.randbits(61)
-    with source.over(Reads(prepared.tables, salt)).scratch() as scratch:
-        return streamed_weights(draw, prepared.choice, salt, scratch)
+    """Read the exact weights of a draw, as ``read_weights`` does.
+
+    Their pairs are left in ``stages`` for a block that is read after it.
+    """
+    place = stages.open(prepared.tables)
+    weights, kept, groups = streamed_weights(draw, prepared.choice, place.salt, place.place)
+    if kept is None or prepared.block is None:
+        place.close()
+    else:
+        rows = PrivateRows(draw.plan, place.salt, draw.dialect)
+        stages.keep(Streamed(rows).pairs(name(GROUPS)), place, kept, groups)
+    return weights
 
 
 def streamed_weights(
     draw: StreamedDraw, choice: BoundsChoice, salt: int, scratch: Scratch
-) -> _Weights:
-    """Read the exact weights of a draw, under a salt of this read alone."""
+) -> tuple[_Weights, KeptPairs | None, int]:
+    """Read the exact weights of a draw, under a salt of this read alone.
+
+    Beside them its pairs, None where they are too many to be kept, and their number of groups.
+    """
     plan, streamed = draw.plan, Streamed(PrivateRows(draw.plan, salt, draw.dialect))
     if streamed.rows.known:
         groups, number = None, plan.block.domain_size
@@ -67,7 +79,9 @@ def streamed_weights(
     bounding = streamed.specification(number)
     sums = [streamed.source(plan.block.measures.index(m)) for m in plan.block.sums_alone]
 
-    def work(stream: IntegerStream) -> _Weights:
-        return choice_weights(stream, bounding, choice, sums)
+    def work(stream: IntegerStream) -> tuple[_Weights, KeptPairs | None, int]:
+        keeper = PairKeeper(stream)
+        pairs = keeper.passing(pairs_of_units(stream, bounding))
+        return choice_weights(pairs, bounding, choice, sums), keeper.kept(), number
 
     return scratch.streamed(streamed.stream(groups), work)

@@ -41,11 +41,12 @@ def open_bounds(
         mark = bounds_choice_fingerprint(plan, steps)
         streamed = streamed_draw(plan, choice, dialect, bounding)
         staged = dialect.keeps_stages and maker is Maker.SQL and streamed is None
+        kept = maker is Maker.NUMPY and streamed is not None
         yield PreparedBoundsChoice(
             *(mark, tables),
             choice=choice,
             streamed=streamed,
-            block=plan if staged else None,
+            block=plan if staged or kept else None,
             write=write,
             renderer=renderer,
         )

@@ -26,7 +26,6 @@ from dpsql.ir.plan import (
     Maker,
     OpenBounds,
     PreparedBlock,
-    PreparedBoundsChoice,
     PreparedEstimate,
     PreparedValueBounds,
 )
@@ -36,9 +35,12 @@ from dpsql.kinds.bounds_choice import PlaceWeights, read_staged_weights, read_we
 from dpsql.kinds.left_out import read_left_out
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray, ReleasedBlock, drawn_columns
-from dpsql.kinds.staged import Stages, StoredStage, fresh_salt
+from dpsql.kinds.staged import Stages, StoredPairs, StoredStage, fresh_salt
+from dpsql.kinds.streamed import pairs_of_block
+from dpsql.kinds.streamed_bounds import read_streamed_weights
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.stage import Stage
+from dpsql.sql.rewrite.streamed import StreamedPairs
 
 
 def release_block(block: PreparedBlock, exact: ExactBlock, source: EntropySource) -> ReleasedBlock:
@@ -77,41 +79,48 @@ def read_exact(
     dialect: Dialect,
     progress: Percent,
     estimates: Sequence[PreparedEstimate] = (),
-    stage: StoredStage | None = None,
+    stored: StoredStage | StoredPairs | None = None,
 ) -> Iterator[ExactBlock]:
     """Read a block's private rows in the engine's dialect; they are readable until this is left.
 
-    With them some of its estimates, where these share its rows: of others there may be none. A
-    ``stage``, which no other block reads, has grouped these rows already.
+    With them some of its estimates, where these share its rows: of others there may be none. What
+    is ``stored``, which no other block reads, are these rows, grouped already.
     """
     rows: PrivateReader
-    if stage is None:
+    if stored is None:
         salt = fresh_salt()
         rows = source.over(Reads(scanned(block.plan.block.source.rows), salt))
     else:
-        salt, rows = stage.salt, stage
+        salt, rows = stored.salt, stored
+    stage = stored if isinstance(stored, StoredStage) else None
+    pairs = stored if isinstance(stored, StoredPairs) else None
     with release_kind(block.plan).read(
-        BlockReading(block, rows, dialect, salt, progress, estimates, stage)
+        BlockReading(block, rows, dialect, salt, progress, estimates, stage, pairs)
     ) as exact:
         yield exact
 
 
 def stage_of_block(
     block: PreparedBlock, dialect: Dialect, beside: Sequence[PreparedEstimate]
-) -> Stage | None:
+) -> Stage | StreamedPairs | None:
     """Write the stage that a block can be read of, with some estimates; None if there is none."""
-    if block.bounded_by.maker is not Maker.SQL:
-        return None
-    return release_kind(block.plan).stage(dialect, [estimate.plan for estimate in beside])
+    plans = [estimate.plan for estimate in beside]
+    if block.bounded_by.maker is Maker.NUMPY:
+        return pairs_of_block(block.plan, dialect, plans)
+    return release_kind(block.plan).stage(dialect, plans)
 
 
 def read_choice(
     choice: OpenBounds, stages: Stages, source: PrivateSource, dialect: Dialect
 ) -> PlaceWeights:
     """Read the weights of a draw of bounds, and leave a stage for its block where that can be."""
-    plan = choice.block if isinstance(choice, PreparedBoundsChoice) else None
+    if isinstance(choice, PreparedValueBounds):
+        return read_weights(source, choice)
+    if choice.streamed is not None:
+        return read_streamed_weights(choice, choice.streamed, stages)
+    plan = choice.block
     stage = None if plan is None else release_kind(plan).stage(dialect, plan.estimates)
-    if isinstance(choice, PreparedValueBounds) or plan is None or stage is None:
+    if plan is None or stage is None:
         return read_weights(source, choice)
     stored = stages.store(stage, choice.tables, f"{plan.block.name}_stage")
     return read_staged_weights(stored, plan, choice.choice, dialect)
@@ -132,13 +141,16 @@ class RehearsedWays:
         self._planned: set[tuple[int, frozenset[str], str]] = set()
         self._planned_alone: set[str] = set()
 
-    def rehearse(self, wanted: Set[str], waiting: Sequence[StoredStage] = ()) -> None:
+    def rehearse(self, wanted: Set[str], waiting: Sequence[StoredStage | StoredPairs] = ()) -> None:
         """Have the engine plan all statements of the blocks, with estimates of these fingerprints.
 
         ``waiting`` are stages that are stored. It reads no row. Raises ``QueryRefused``
         (``does_not_bind``) for what it does not take.
         """
-        left, untaken = set(wanted), [(stored.stage, stored.table) for stored in waiting]
+        left = set(wanted)
+        # What is kept as pairs is read by no other statements than rows that are not.
+        tables = [stored for stored in waiting if isinstance(stored, StoredStage)]
+        untaken = [(stored.stage, stored.table) for stored in tables]
         for place, block in enumerate(self._blocks):
             beside = release_kind(block.plan).beside(block, left)
             taken = frozenset(estimate.fingerprint for estimate in beside)

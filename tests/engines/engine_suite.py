@@ -61,6 +61,7 @@ from dpsql.pipeline.release import read_choice, read_exact, stage_of_block
 from dpsql.policy.model import EACH_ROW, ColumnPolicy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import AUTO
 from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT
+from dpsql.sql.rewrite.stage import Stage
 
 CASES = [case for file in files() for case in cases(file)]
 LIFTED = {"max_groups_contributed": 1000, "max_rows_contributed": 10**5}
@@ -342,7 +343,7 @@ class EngineSuite:
             stages = Stages(run, held)
             if choice is None:  # keys are named in rounds, and no row counts twice
                 stage = stage_of_block(block, dialect, ())
-                assert stage is not None
+                assert isinstance(stage, Stage)
                 stages.store(stage, scanned(plan.block.source.rows), "stage")
             else:
                 draw = PreparedBoundsChoice(

@@ -98,7 +98,7 @@ def numpy_rows(
 ) -> ExactRows:
     """The exact rows of a plan, bounded in NumPy."""
     place = Place(connection, seed, size, share)
-    reading = SimpleNamespace(plan=plan, salt=salt, dialect=DUCKDB, estimates=())
+    reading = SimpleNamespace(plan=plan, salt=salt, dialect=DUCKDB, estimates=(), pairs=None)
     found, _ = streamed_rows(cast(BlockReading, reading), cast(Scratch, place))
     return found
 
@@ -112,7 +112,7 @@ def numpy_estimates(
         SimpleNamespace(plan=each, fingerprint=str(number))
         for number, each in enumerate(plan.estimates)
     ]
-    reading = SimpleNamespace(plan=plan, salt=salt, dialect=DUCKDB, estimates=estimates)
+    reading = SimpleNamespace(plan=plan, salt=salt, dialect=DUCKDB, estimates=estimates, pairs=None)
     _, told = streamed_rows(cast(BlockReading, reading), cast(Scratch, place))
     return [[each.kept, *each.climbed] for each in told.values()]
 

@@ -28,7 +28,7 @@ def by_numpy(plan: BlockPlan, rows: list[Any], seed: int = 0) -> list[int] | Non
         return None
     LAB.fill(rows)
     place = Place(LAB._connection, seed, 7, PLENTY)
-    found = streamed_weights(draw, chosen(plan), SALT, cast(Scratch, place))
+    found, _, _ = streamed_weights(draw, chosen(plan), SALT, cast(Scratch, place))
     return [weight for part in found for weight in part]
 
 

@@ -157,6 +157,9 @@ class Scratch(Protocol):
     def streamed(self, statement: Sql, work: Callable[[IntegerStream], _T]) -> _T:
         """Do work on the rows of a generated query, while they are read; returns its result."""
 
+    def worked(self, work: Callable[[], _T]) -> _T:
+        """Do work on rows that were streamed before; returns its result."""
+
     def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
         """Read the key columns of a generated query with one parameter, a list of row ids."""
 

@@ -181,6 +181,11 @@ class ScratchBase(ABC):
         return self._sent(statement, (), lambda passed: work(self._stream(passed)))
 
     @final
+    def worked(self, work: Callable[[], _T]) -> _T:
+        """Do work on rows that were streamed before; its errors have fixed texts, too."""
+        return self._discreetly(work)
+
+    @final
     def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
         """Read the key columns of a generated query with one parameter, a list of row ids."""
         written = self._written(statement, keys, ())

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.bounding.pairs import PairTally, tallies_of
 from dpsql.bounding.specification import (
     EstimateColumns,
     MeasureColumns,
@@ -43,6 +44,20 @@ _LARGEST: Final = 2**62
 _INTEGER: Final = SqlType.of("INTEGER")
 _NUMBER: Final = quoted(f"{INTERNAL_PREFIX}number")
 _MOST_DECLARED: Final = 1 << 16  # groups
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedPairs:
+    """The statement of streamed rows, and what is added up of them for each pair.
+
+    Pairs are the same where this is: bounds decide nothing of it, and neither does a salt, unless
+    units are sampled by it. ``groups`` is the number of declared groups, None where keys are found.
+    """
+
+    statement: Sql
+    columns: tuple[StepColumn, ...]
+    tallies: tuple[PairTally, ...]
+    groups: int | None
 
 
 class Streamed:
@@ -140,6 +155,13 @@ class Streamed:
             ),
         )
         return sql("SELECT {} FROM {} JOIN {} AS there ON {}", written, rows, groups, same)
+
+    def pairs(self, groups: Sql) -> StreamedPairs:
+        """Return what its pairs are of; ``groups`` names the table of keys that are found."""
+        known = self.rows.plan.block.domain_size if self.rows.known else None
+        spec = self.specification(known or 0)
+        statement = self.stream(groups if known is None else None)
+        return StreamedPairs(statement, spec.columns, tallies_of(spec), known)
 
     def _derived(self, rows: Sql) -> Sql:
         return self.dialect.derived(rows)
