@@ -1,4 +1,4 @@
-"""Pairs of units and groups that are kept: what was put together once is read again.
+"""Pairs of units and groups, kept to be read again.
 
 A draw of bounds and the answer that is bounded are of the same pairs.
 """
@@ -48,5 +48,5 @@ class PairKeeper:
             yield part
 
     def kept(self) -> KeptPairs | None:
-        """Return all that has passed by; None if that was too much to keep."""
+        """Return all pairs so far; None if they are too many to keep."""
         return None if self._parts is None else KeptPairs(tuple(self._parts), self._stream)

@@ -25,7 +25,7 @@ from dpsql.sql.rewrite.streamed import StreamedPairs
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """A reader of what was stored in a place; ``salt`` is that of the block that takes it."""
+    """A reader of a stored stage; ``salt`` is that of the block taking the stage."""
 
     salt: int
     place: Scratch
@@ -113,7 +113,7 @@ class Stages:
     def taken(
         self, stage: Stage | StreamedPairs | None
     ) -> Iterator[StoredStage | StoredPairs | None]:
-        """Lend what is stored of a stage to a block, and drop it afterwards; None without it."""
+        """Lend a stored stage to a block, and drop it afterwards; None if there is none."""
         for number, (stored, place) in enumerate(self._stored):
             if stored.stage == stage:
                 del self._stored[number]

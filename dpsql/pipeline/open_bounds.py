@@ -15,6 +15,7 @@ from dpsql.ir.plan import (
 )
 from dpsql.ir.relations import scanned
 from dpsql.kinds.bounds_choice import bounds_choice_sql
+from dpsql.kinds.registry import release_kind
 from dpsql.kinds.streamed_bounds import streamed_draw
 from dpsql.kinds.value_bounds import value_bounds_sql
 from dpsql.pipeline.kept.fingerprint import bounds_choice_fingerprint, value_bounds_fingerprint
@@ -40,13 +41,17 @@ def open_bounds(
         write = partial(bounds_choice_sql, plan, choice, dialect)
         mark = bounds_choice_fingerprint(plan, steps)
         streamed = streamed_draw(plan, choice, dialect, bounding)
-        staged = dialect.keeps_stages and maker is Maker.SQL and streamed is None
-        kept = maker is Maker.NUMPY and streamed is not None
+        staged = dialect.keeps_stages and maker is Maker.SQL
+        if staged and streamed is not None:
+            # A draw that shares its stage with the answer is cheaper than one in NumPy beside it.
+            stage = release_kind(plan).stage(dialect, plan.estimates)
+            streamed = streamed if stage is None else None
+        shared = staged if streamed is None else maker is Maker.NUMPY
         yield PreparedBoundsChoice(
             *(mark, tables),
             choice=choice,
             streamed=streamed,
-            block=plan if staged or kept else None,
+            block=plan if shared else None,
             write=write,
             renderer=renderer,
         )

@@ -18,7 +18,8 @@ from helpers.zero_noise import silence
 
 import dpsql
 from dpsql.bounding import kept_pairs
-from dpsql.bounding.kept_pairs import PairKeeper
+from dpsql.bounding.kept_pairs import KeptPairs, PairKeeper
+from dpsql.bounding.pairs import Pairs
 from dpsql.budget.question import read_record
 from dpsql.core.sql import Sql
 from dpsql.engines.base.scratch import ScratchBase
@@ -128,8 +129,6 @@ def test_rows_are_read_once_for_the_bounds_and_the_answer(
         share: dict[str, Any] = {"left_out_share": 0.0} if shape == "sums" else {}
         connection.sql(SHAPES[shape], epsilon=1.0, **share)
         blocks = 2 if shape == "two conditions" else 1
-        if maker == "NumPy" and shape == "unknown keys":
-            blocks = 3  # keys and pairs for the draw, which SQL does not read
         assert sent.over_rows == blocks
         assert sent.left == set()
         connection.sql(SHAPES[shape], epsilon=1.0, fresh=True, **share)
@@ -364,3 +363,20 @@ def test_an_interrupt_ends_a_question_whatever_it_reads(
             reading.set()
             thread.join()
         assert len(con.sql(question).fetchall()) == 5
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_work_on_kept_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = KeptPairs.__iter__
+    with opened(tmp_path, BY_NUMPY) as con:
+
+        def interrupted(self: KeptPairs) -> Iterator[Pairs]:
+            con.interrupt()
+            yield from real(self)
+
+        with monkeypatch.context() as patch, fails_with("interrupted"):
+            patch.setattr(KeptPairs, "__iter__", interrupted)
+            con.sql(SHAPES["declared keys"])
+        assert len(con.sql(SHAPES["declared keys"]).fetchall()) == 5

@@ -157,7 +157,7 @@ class Streamed:
         return sql("SELECT {} FROM {} JOIN {} AS there ON {}", written, rows, groups, same)
 
     def pairs(self, groups: Sql) -> StreamedPairs:
-        """Return what its pairs are of; ``groups`` names the table of keys that are found."""
+        """Return the origin of its pairs; ``groups`` names the table of keys found in rows."""
         known = self.rows.plan.block.domain_size if self.rows.known else None
         spec = self.specification(known or 0)
         statement = self.stream(groups if known is None else None)
