@@ -476,6 +476,12 @@ window_over_private_rows: select n, count(*) from (select uid, n, lag(n, k) over
 window_over_private_rows: select n, count(*) from (select uid, n, max(lag(n) over (order by n)) over (partition by uid) from visits) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, count(*) filter (where n > 1) over (partition by uid) from visits) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, lag(n) over w from visits window w as (partition by k)) group by n
+window_over_private_rows: select n, count(*) from (select uid, n, lag(n) over w from visits window v as (partition by uid)) group by n
+window_over_private_rows: select n, count(*) from (select uid, n, lag(n) over (w partition by k) from visits window w as (partition by uid)) group by n
+window_over_private_rows: select n, count(*) from (select uid, n, lag(n) over w from visits window w as (partition by uid), w as (partition by k)) group by n
+window_over_private_rows: select r, count(*) from (select uid, rank() over (order by count(*)) as r from visits group by uid) group by r
+window_over_private_rows: select r, count(*) from (select uid, k, sum(count(*)) over (partition by k) as r from visits group by uid, k) group by r
+answers: select k, count(*) from (select uid, k, row_number() over (partition by uid order by count(*)) as r from visits group by uid, k) where r = 1 group by k
 aggregate_not_supported: select count(*) from (select uid, first(s) f from visits group by uid)
 aggregate_not_supported: select count(*) from (select uid, list(s) f from visits group by uid)
 groups_by_unit: select u, count(*) from (select uid as u from visits) group by u

@@ -21,3 +21,5 @@ SELECT ward, COUNT(DISTINCT (patient_id, diagnosis)) FILTER (WHERE days > 1) FRO
 SELECT COUNT(COLUMNS(*)) FROM hospital;
 SELECT gender, AVG(COLUMNS(['age'])), SUM(COLUMNS(['age'])) / COUNT(COLUMNS(['age'])) FROM patients GROUP BY gender;
 SELECT ward, AVG(strlen(diagnosis)), SUM(strlen(ward)) FROM hospital WHERE strlen(ward) < 9 GROUP BY ward;
+SELECT AVG(stay), MEDIAN(stay) FROM (SELECT patient_id, admitted::TIMESTAMP + INTERVAL 1 HOUR * days - admitted::TIMESTAMP AS stay FROM hospital);
+SELECT AVG(between_visits), MAX(between_visits) FROM (SELECT patient_id, MAX(admitted)::TIMESTAMP - MIN(admitted)::TIMESTAMP AS between_visits FROM hospital GROUP BY patient_id);

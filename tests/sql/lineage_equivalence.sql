@@ -223,3 +223,7 @@ SELECT name FROM shops WHERE k NOT IN (SELECT k FROM visits WHERE k IS NOT NULL)
 SELECT k FROM visits UNION SELECT k FROM orders WHERE price > 3 ORDER BY k
 SELECT k FROM visits EXCEPT SELECT o.k FROM orders o JOIN people p ON o.uid = p.uid ORDER BY k
 WITH a AS (SELECT k FROM visits) SELECT name FROM shops WHERE k IN (SELECT k FROM a) ORDER BY name
+SELECT k, count(*) FROM (SELECT uid, k, row_number() OVER (PARTITION BY uid ORDER BY count(*) DESC, k) AS r FROM visits GROUP BY uid, k) WHERE r = 1 GROUP BY k ORDER BY k
+SELECT k, count(*) FROM (SELECT uid AS u, k FROM visits WHERE n > 1 GROUP BY uid, k HAVING count(*) > 1 QUALIFY sum(n) = max(sum(n)) OVER (PARTITION BY uid)) GROUP BY k ORDER BY k
+SELECT k, count(*), count(DISTINCT uid) FROM (SELECT uid, k, count(*) / sum(count(*)) OVER (PARTITION BY uid) AS share FROM visits GROUP BY uid, k) WHERE share > 0.3 GROUP BY k ORDER BY k
+SELECT r, count(*) FROM (SELECT uid, rank() OVER w AS r, lag(n) OVER (v ORDER BY n, k, s, x) AS b FROM visits WINDOW v AS (PARTITION BY uid), w AS (v ORDER BY k)) WHERE b > 1 GROUP BY r ORDER BY r

@@ -95,6 +95,23 @@ def test_only_numbers_are_summed(sum_of: str) -> None:
         prepared(f"SELECT sum({sum_of}) FROM r")
 
 
+@pytest.mark.parametrize(
+    "between", ["t - d", "max(t) - min(t)", "t - LAG(t) OVER (PARTITION BY u ORDER BY d)"]
+)
+def test_an_interval_of_a_subquery_is_the_time_between(between: str) -> None:
+    """It was refused, with a cast for a hint that no engine has, of a name that nobody wrote."""
+    grouped = "GROUP BY u" if "max" in between else ""
+    asked = "SELECT {} FROM (SELECT u, " + between + f" AS gap FROM r {grouped})"
+    for aggregate in ("median", "max", "avg"):
+        one = found(asked.format(f"{aggregate}(gap)"))
+        other = found(asked.format(f"{aggregate}(epoch(gap))"))
+        assert one.block.measures == other.block.measures
+        assert one.block.quantiles == other.block.quantiles
+    with fails_with("not_numeric") as refused:
+        prepared(asked.format("sum(gap)"))
+    assert "epoch(gap)" in str(refused.value)
+
+
 @pytest.mark.slow
 def test_the_time_between_is_an_interval(tmp_path: Path) -> None:
     """As DuckDB's own at zero noise; it was once taken for a number, and answered as 0."""

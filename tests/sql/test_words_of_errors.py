@@ -9,6 +9,7 @@ from helpers.attacks import ANSWERS, ATTACKS, TELLS, Attack
 from helpers.support import connect
 
 import dpsql
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.errors import Place
 
 OUTCOMES = (ANSWERS, TELLS)
@@ -167,3 +168,47 @@ def test_a_part_of_a_column_is_no_missing_column(connection: dpsql.Connection) -
 def test_an_unknown_table_is_named_without_its_alias(connection: dpsql.Connection) -> None:
     error = refusal(connection, "SELECT count(*) FROM visits v JOIN ghosts AS g ON g.k = v.k")
     assert "there is no table ghosts (" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("sql", "code", "words"),
+    [
+        ("SELECT sum(t) FROM (SELECT uid, s || 'a' AS t FROM visits)", "not_numeric", "column t "),
+        (
+            "SELECT sum(t) FROM (SELECT uid, max(s) AS t FROM visits GROUP BY uid)",
+            "not_numeric",
+            "CAST(t AS DOUBLE)",
+        ),
+        (
+            'SELECT sum("a b") FROM (SELECT uid, ts - ts AS "a b" FROM visits)',
+            "not_numeric",
+            'epoch("a b")',
+        ),
+        (
+            "SELECT r, count(*) FROM (SELECT uid, rank() OVER (ORDER BY count(*)) AS r FROM visits "
+            "GROUP BY uid) GROUP BY r",
+            "window_over_private_rows",
+            "PARTITION BY has to name Uid",
+        ),
+    ],
+)
+def test_columns_of_subqueries_are_called_what_the_statement_calls_them(
+    connection: dpsql.Connection, sql: str, code: str, words: str
+) -> None:
+    error = refusal(connection, sql)
+    assert error.code == code
+    assert words in str(error)
+    assert INTERNAL_PREFIX not in str(error)
+
+
+def test_no_refusal_speaks_of_names_that_the_statement_does_not_have(
+    connection: dpsql.Connection,
+) -> None:
+    told = {}
+    for attack in REFUSED:
+        try:
+            connection.explain(attack.sql)
+        except dpsql.Error as error:
+            if INTERNAL_PREFIX in str(error) and INTERNAL_PREFIX not in attack.sql.lower():
+                told[attack.sql] = str(error)
+    assert told == {}

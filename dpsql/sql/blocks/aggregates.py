@@ -542,9 +542,11 @@ class Aggregates:
                 column,
                 hint=f"Group by it, or ask for the usual one: {_LARGEST_GROUP}",
             )
-        if found is not None and isinstance(call.function.this.unnest(), exp.Column):
-            reason = f"column {found.name} is of type {found.type} and cannot be summed"
-            name = found.name if found.name.isidentifier() else quote(found.name)
+        alone = call.function.this.unnest()
+        if found is not None and isinstance(alone, exp.Column):
+            written = output_name(alone)  # what a subquery computes has another below
+            reason = f"column {written} is of type {found.type} and cannot be summed"
+            name = written if written.isidentifier() else quote(written)
             hint = f"Cast it to a number: CAST({name} AS DOUBLE)."
             if found.type.is_temporal:
                 hint = (
@@ -553,9 +555,9 @@ class Aggregates:
                 )
         else:
             reason = "what is summed is not a number"
-            hint = "Cast it to a number: CAST(x AS DOUBLE)."
-            if is_span(call.function.this, self.table):
-                hint = "Ask for its seconds: epoch(b - a)."
+            name, hint = "b - a", "Cast it to a number: CAST(x AS DOUBLE)."
+        if is_span(call.function.this, self.table):
+            hint = f"Ask for its seconds: epoch({name})."
         return self._refusal(reason, "not_numeric", column or call.function, hint=hint)
 
     def _unbounded(self, call: AggregateCall) -> QueryRefused:

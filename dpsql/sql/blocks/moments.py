@@ -18,7 +18,7 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.schema import Table, fold
-from dpsql.core.sql_types import DATE, TIMESTAMP, SqlType
+from dpsql.core.sql_types import DATE, INTERVAL, TIMESTAMP, SqlType
 from dpsql.ir.measures import AggregateKind
 from dpsql.sql.blocks.quantiles import is_continuous
 from dpsql.sql.expressions.call import WRAPPERS
@@ -39,7 +39,6 @@ AVERAGES: Final = tuple(
 )
 """The aggregates that lie between values, and are computed from a sum."""
 _OF_MOMENTS: tuple[type[exp.AggFunc], ...] = (*AVERAGES, *AggregateKind.QUANTILE.value.nodes)
-_INTERVAL: Final = SqlType.of("INTERVAL")
 _SECOND: Final = 1_000_000  # in microseconds
 _FIRST, _LAST = datetime.date.min, datetime.date.max  # all that a moment in Python can be
 
@@ -57,7 +56,7 @@ class MomentAnswer:
     @property
     def since_1970(self) -> bool:
         """True for moments, which are far from 0."""
-        return self.type != _INTERVAL
+        return self.type != INTERVAL
 
     def of(self, released: str) -> exp.Expr:
         """Write the moment that a released column stands for."""
@@ -96,7 +95,7 @@ def as_numbers(node: exp.Expr, table: Table, text: str) -> MomentAnswer | None:
         return None
     if is_span(argument, table):
         put(argument, exp.TimeToUnix(this=argument.copy()))
-        return MomentAnswer(days=False, type=_INTERVAL)
+        return MomentAnswer(days=False, type=INTERVAL)
     found = moment_type(argument, table)
     if found is None:
         return None

@@ -10,7 +10,7 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.schema import Table, fold
-from dpsql.core.sql_types import DATE, TIMESTAMP, SqlType
+from dpsql.core.sql_types import DATE, INTERVAL, TIMESTAMP, SqlType
 from dpsql.policy.model import ColumnPolicy, TablePolicy
 from dpsql.sql.expressions.values_left import Left, WholeSpan, as_value, values_left
 from dpsql.syntax.arguments import branches
@@ -65,6 +65,9 @@ def moment_type(node: exp.Expr, table: Table) -> SqlType | None:
 def is_span(node: exp.Expr, table: Table) -> bool:
     """Tell whether an expression is the time between two moments; that of two dates is a number."""
     node = node.unnest()
+    if isinstance(node, exp.Column):
+        column = table.column(node.name)
+        return column is not None and column.type == INTERVAL
     if not isinstance(node, exp.Sub):
         return False
     ends = {moment_type(end, table) for end in (node.this, node.expression)}

@@ -66,7 +66,7 @@ _FUNCTIONS: Final[Mapping[type[exp.Expr], UnitFunction]] = {
     exp.AnyValue: UnitFunction.LEAST,  # one that the rows of the unit decide
 }
 _ALLOWED = frozenset(
-    {"expressions", "from_", "joins", "where", "with_", "group", "having", "sample"}
+    {"expressions", "from_", "joins", "where", "with_", "group", "having", "qualify", "sample"}
 )
 
 
@@ -125,12 +125,13 @@ def per_unit(
     select: exp.Select,
     source: Relation,
     keys: list[exp.Expr],
-) -> Relation:
+) -> tuple[Relation, exp.Select]:
     """Group ``source`` by ``keys``, with the unit among them, as a SELECT asks.
 
-    Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be used.
+    Returns the groups, and what is left of the SELECT: its list and QUALIFY, over these. Raises
+    ``QueryRefused`` or ``UnknownName`` with the place of what cannot be used.
     """
-    return _PerUnit(names, operators, select, source, keys).relation()
+    return _PerUnit(names, operators, select, source, keys).grouped()
 
 
 _Name: TypeAlias = tuple[UnitFunction | None, str]
@@ -168,7 +169,7 @@ class _PerUnit:
     made: dict[_Name, tuple[Field, Computed | UnitValue]] = field(default_factory=dict)
     ends: dict[tuple[str, ...], _AtEnd] = field(default_factory=dict)
 
-    def relation(self) -> Relation:
+    def grouped(self) -> tuple[Relation, exp.Select]:
         self._check()
         for key in self.keys:
             check_row_expression(key, self.names.text)
@@ -176,12 +177,16 @@ class _PerUnit:
             known = self._key_field(key)
             self._column((None, to_sql(key)), known, Computed(known.column, key))
         items = [self._item(item) for item in self.select.expressions]
+        left = exp.Select(expressions=items)
+        qualify = self.select.args.get("qualify")
+        if qualify is not None:
+            left.set("qualify", exp.Qualify(this=self._over_groups(qualify.this)))
         having = self.select.args.get("having")
         condition = None if having is None else exp.Where(this=self._over_groups(having.this))
         groups = self._groups()
         if condition is not None:
             groups = self.operators.filtered(groups, condition)
-        return self.operators.projected(exp.Select(expressions=items), groups)
+        return groups, left
 
     def _check(self) -> None:
         group = self.select.args["group"]
@@ -189,7 +194,8 @@ class _PerUnit:
         extra = {name for name, value in self.select.args.items() if value} - _ALLOWED
         if extra or unusual or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
             raise self.names.refuse(
-                "a subquery that groups by the privacy unit has plain keys, aggregates and HAVING",
+                "a subquery that groups by the privacy unit has plain keys, aggregates, HAVING and "
+                "QUALIFY",
                 "clause_not_allowed",
                 group if unusual or not extra else self.select.args[min(extra)],
             )

@@ -71,7 +71,7 @@ from dpsql.sql.lineage.summaries import is_summarized, place_summary
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
 from dpsql.sql.lineage.unit_values import correlation, values_within, with_value
-from dpsql.sql.lineage.windows import looks_at_rows, placed, rows_apart
+from dpsql.sql.lineage.windows import looks_at_rows, placed, rows_apart, windows_written_out
 from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.text import output_name, put
 
@@ -495,6 +495,8 @@ class Lineage:
         return found
 
     def _of_select(self, select: exp.Select, source: Relation, scope: Scope) -> Relation | None:
+        if source.private:
+            select = windows_written_out(select)
         source = self._sampled_by(select, source)
         if select.args.get("group"):
             return self._per_unit(select, source, scope)
@@ -504,7 +506,8 @@ class Lineage:
         source = self._filtered(source, select.args.get("where"), scope, made)
         if source.private and looks_at_rows(select):
             source, listed = self._with_marks(select, rows_apart(self.operators, source), scope, {})
-            source, listed = placed(self.names, self.operators, listed, source)
+            unit = source.unit_label
+            source, listed = placed(self.names, self.operators, listed, source, unit)
             return self._listed(listed, source)
         source, listed = self._with_marks(select, source, scope, made)
         return self._listed(listed, source)
@@ -552,7 +555,11 @@ class Lineage:
             return None
         keys, source = found
         source = self._filtered(source, select.args.get("where"), scope, {})
-        return per_unit(self.names, self.operators, select, source, keys)
+        groups, listed = per_unit(self.names, self.operators, select, source, keys)
+        if looks_at_rows(listed):  # the groups' columns are their own already
+            unit = source.unit_label
+            groups, listed = placed(self.names, self.operators, listed, groups, unit)
+        return self.operators.projected(listed, groups)
 
     # -- samples ------------------------------------------------------------------------------
 

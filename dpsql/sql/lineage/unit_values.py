@@ -109,7 +109,8 @@ def with_value(
         expressions=[key.copy(), call.copy()],
         group=exp.Group(expressions=[each.copy() for each in keys]),
     )
-    groups = per_unit(names, operators, grouped, rows, keys)
+    whole, listed = per_unit(names, operators, grouped, rows, keys)
+    groups = operators.projected(listed, whole)
     at, value = groups.fields
     same = exp.EQ(
         this=generated_column(equal.around.column), expression=generated_column(at.column)

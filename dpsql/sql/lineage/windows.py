@@ -14,6 +14,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from dpsql.core.schema import fold
 from dpsql.core.sql_types import BIGINT
 from dpsql.errors import QueryRefused
 from dpsql.ir.relations import Placed, PlaceFunction, PlaceValue, Sorted
@@ -31,6 +32,8 @@ from dpsql.syntax.text import output_name, put, to_sql, written_name
 
 _PLACES: Final = ColumnPolicy(0, 2**53)
 _WINDOW: Final = NodeArguments("this partition_by order over?")
+_NAMED: Final = NodeArguments("this partition_by order spec")
+_PARTS: Final = ("partition_by", "order", "spec")
 _ORDERED: Final = NodeArguments("this desc nulls_first")
 _CALL: Final = NodeArguments("this offset big_int?")
 _FUNCTIONS: Final[Mapping[type[exp.Expr], PlaceFunction]] = {
@@ -62,6 +65,43 @@ def looks_at_rows(select: exp.Select) -> bool:
     return any(True for _ in _windows(select))
 
 
+def windows_written_out(select: exp.Select) -> exp.Select:
+    """Write windows that a WINDOW clause names where they are used; unused ones stay there."""
+    written = select.args.get("windows") or []
+    if not written:
+        return select
+    select = select.copy()
+    named: dict[str, exp.Window] = {}
+    used: set[str] = set()
+    for window in select.args["windows"]:
+        _complete(window, named, used)
+        if fold(window.name) in named:
+            return select  # which of both is meant is not said
+        named[fold(window.name)] = window
+    for part in [*select.expressions, select.args.get("qualify")]:
+        for node in [] if part is None else list(outside_subqueries(part)):
+            if isinstance(node, exp.Window):
+                _complete(node, named, used)
+    unused = [window for name, window in named.items() if name not in used]
+    select.set("windows", unused or None)
+    return select
+
+
+def _complete(window: exp.Window, named: Mapping[str, exp.Window], used: set[str]) -> None:
+    """Add to a window what the one that it names says; not if both say it, which is no SQL."""
+    name = window.args.get("alias")
+    base = None if name is None else named.get(fold(name.name))
+    if base is None or base.args.get("alias") is not None or not _NAMED.hold(base):
+        return
+    parts = [part for part in _PARTS if base.args.get(part)]
+    if any(window.args.get(part) for part in parts):
+        return
+    for part in parts:
+        window.set(part, base.copy().args[part])
+    window.set("alias", None)
+    used.add(fold(base.name))
+
+
 def rows_apart(operators: Operators, source: Relation) -> Relation:
     """Return rows with a known unit, of which every column can be read."""
     source = operators.fresh(operators.settled(source))
@@ -70,17 +110,18 @@ def rows_apart(operators: Operators, source: Relation) -> Relation:
 
 
 def placed(
-    names: Names, operators: Operators, select: exp.Select, source: Relation
+    names: Names, operators: Operators, select: exp.Select, source: Relation, unit: str
 ) -> tuple[Relation, exp.Select]:
     """Add the values of window functions to rows, and apply QUALIFY and DISTINCT ON.
 
-    Returns the rows, and the SELECT without all this. Raises ``QueryRefused`` or ``UnknownName``
-    with the place of what cannot be used, as of a window that is not of one unit.
+    ``unit`` is the analyst's name for the unit's column. Returns the rows, and the SELECT without
+    all this. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be used, as
+    of a window that is not of one unit.
     """
     select = select.copy()
     windows = list(_windows(select))
     if windows:
-        made = _Places(names, operators, select, source)
+        made = _Places(names, operators, select, source, unit)
         columns = [made.of_window(node) for node in windows]
         source = made.rows(windows[0])
         for node, column in zip(windows, columns, strict=True):
@@ -94,7 +135,7 @@ def placed(
     on = None if distinct is None else distinct.args.get("on")
     if on is not None:
         order = select.args.get("order")
-        made = _Places(names, operators, select, source)
+        made = _Places(names, operators, select, source, unit)
         first = made.first(on, [] if order is None else order.expressions)
         one = exp.EQ(this=generated_column(first), expression=exp.Literal.number(1))
         source = operators.keeping(made.rows(on), one)
@@ -123,6 +164,7 @@ class _Places:
     operators: Operators
     select: exp.Select
     source: Relation
+    unit: str
     computed: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
     values: dict[PlaceValue, tuple[str, Identity, ColumnPolicy | None, bool]] = field(
         default_factory=dict
@@ -191,14 +233,13 @@ class _Places:
     ) -> str:
         keys = [key.unnest() for key in among]
         if not _names_unit(keys, self.source):
-            unit = self.source.unit_label
             raise self._refuse(
                 "a window over private rows is one of a single privacy unit's: "
-                f"PARTITION BY has to name {unit}",
+                f"PARTITION BY has to name {self.unit}",
                 node,
-                f"Write PARTITION BY {unit}, alone or beside other columns. Ranks among all rows "
-                "show single ones: ask for QUANTILE(x, 0.9), then count what is beyond; or rank "
-                "released groups, RANK() OVER (ORDER BY COUNT(*) DESC) beside GROUP BY.",
+                f"Write PARTITION BY {self.unit}, alone or beside other columns. Ranks among all "
+                "rows show single ones: ask for QUANTILE(x, 0.9), then count what is beyond; or "
+                "rank released groups, RANK() OVER (ORDER BY COUNT(*) DESC) beside GROUP BY.",
             )
         of = None if argument is None else self._over(argument)
         if function in _TOTALS and of is not None:
