@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
+from helpers.failures import fails_with
 from helpers.linked_tables import POLICY_TABLES, RULES, SCHEMA, planned_here
 from helpers.random_examples import many_examples_of
 from helpers.support import Planned
 from hypothesis import given
 from test_lineage_sensitivity import WORLDS, World, audit, questions
 
+import dpsql
+from dpsql.errors import Error as DpsqlError
 from dpsql.errors import PolicyError, QueryRefused
 from dpsql.ir.query import Block
 from dpsql.owner.conformance import check_policy
@@ -113,6 +118,76 @@ def test_a_person_of_one_row_keeps_the_rows_they_meet_apart() -> None:
     tables = {**KEYED.tables, "people": replace(KEYED.tables["people"], rows_per_unit=1)}
     sql = "SELECT v.k, count(*) FROM visits v JOIN people USING (uid) GROUP BY 1"
     assert block(sql, replace(KEYED, tables=tables)).parameters.max_rows_contributed == 1
+
+
+ONE_PERSON = replace(
+    KEYED,
+    tables={**KEYED.tables, "people": replace(KEYED.tables["people"], rows_per_unit=1)},
+)
+LOOKED_UP = (
+    "SELECT (SELECT city FROM people p WHERE p.uid = v.uid) AS c, count(*) FROM visits v GROUP BY c",
+    "SELECT k, count(*) FROM visits v WHERE (SELECT age + 1 FROM people p WHERE v.uid = p.uid AND city <> 'b') > 2 GROUP BY k",
+    "SELECT k, sum((SELECT coalesce(age, 0) FROM people p WHERE p.uid = v.uid), contribution_bounds_per_row => (0, 90)) FROM visits v GROUP BY k",
+    "SELECT count(*) FROM people p WHERE (SELECT n FROM visits v WHERE v.uid = p.uid AND v.k = 1 AND v.uid + 0 = v.uid) > 3",
+)
+
+
+@pytest.mark.parametrize("sql", LOOKED_UP[:3])
+def test_a_value_of_a_row_is_looked_up_where_there_is_one(sql: str) -> None:
+    assert block(sql, ONE_PERSON)
+    with fails_with("subquery_over_private_rows"):
+        block(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        LOOKED_UP[3],  # whichever of a person's visits is not said
+        "SELECT count(*) FROM visits v WHERE (SELECT city FROM people p WHERE p.uid = v.k) = 'b'",
+        "SELECT count(*) FROM visits v WHERE (SELECT v.s FROM people p WHERE p.uid = v.uid) = 'b'",
+        "SELECT count(*) FROM visits v WHERE (SELECT city FROM people p WHERE p.uid = v.uid LIMIT 1) = 'b'",
+        "SELECT count(*) FROM visits v WHERE (SELECT rank() OVER (ORDER BY age) FROM people p WHERE p.uid = v.uid) = 1",
+        "SELECT count(*) FROM visits v WHERE (SELECT city FROM people p WHERE p.uid >= v.uid) = 'b'",
+    ],
+)
+def test_a_value_of_one_of_several_rows_is_refused(sql: str) -> None:
+    with pytest.raises(DpsqlError):
+        block(sql, ONE_PERSON)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sql", LOOKED_UP[:3])
+@many_examples_of(40)
+@given(world=WORLDS)
+def test_a_value_that_is_looked_up_is_within_the_sensitivity(sql: str, world: World) -> None:
+    """Whether a person has one row, as was promised, or several."""
+    found = plan_of(sql, ONE_PERSON, max_groups_contributed=3, max_rows_contributed=4)
+    assert found is not None
+    assert audit(world, found) == {}
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_a_value_that_is_looked_up_is_that_of_a_join(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as owner:
+        owner.execute(
+            "CREATE TABLE p AS SELECT i AS u, ['a', 'b', NULL][1 + i % 3] AS city FROM range(90) t(i)"
+        )
+        owner.execute("CREATE TABLE v AS SELECT i % 120 AS u, i % 4 AS k FROM range(3000) t(i)")
+    rules = dpsql.parse_policy(
+        "{version: 1, dataset: d, defaults: {epsilon: 9.0, delta: 1e-6, max_groups_contributed: 9, "
+        "max_rows_contributed: 99}, accounts: {ana: {epsilon: 500, delta: 0.1}}, "
+        "tables: {p: {privacy_unit: u, rows_per_unit: 1}, v: {privacy_unit: u}}}"
+    )
+    with dpsql.connect(tmp_path / "t.duckdb", rules, tmp_path / "b.db", "ana") as connection:
+        looked_up, joined = (
+            sorted(connection.sql(sql).fetchall(), key=str)
+            for sql in (
+                "SELECT (SELECT city FROM p WHERE p.u = v.u) AS c, count(*) FROM v GROUP BY c",
+                "SELECT city, count(*) FROM v LEFT JOIN p ON p.u = v.u GROUP BY city",
+            )
+        )
+    assert looked_up == joined
+    assert [row[1] for row in looked_up] == [750, 750, 1500]
 
 
 def test_each_grouping_set_has_a_bound_of_its_own() -> None:

@@ -28,6 +28,8 @@ from dpsql.sql.lineage.relation import Field, Identity, Relation
 from dpsql.syntax.text import output_name
 
 _CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_"})
+_SEVERAL = (exp.AggFunc, exp.Star, exp.Query, exp.Window)
+"""What is no value of one row."""
 _TESTS = (exp.In, exp.Exists, exp.Any, exp.All)
 
 
@@ -51,7 +53,7 @@ def values_within(root: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Select]]:
             and {clause for clause, value in query.args.items() if value} <= _CLAUSES
             and query.args.get("where") is not None
             and len(query.expressions) == 1
-            and is_aggregate(query.expressions[0].unalias().unnest())
+            and (_is_call(query) or not query.expressions[0].find(*_SEVERAL))
         ):
             yield node, query
 
@@ -80,6 +82,8 @@ def correlation(query: exp.Select, rows: Relation, around: Relation) -> Correlat
         return None
     if not is_one_unit(around, rows, [Pair(others[0].column, ones[0].column)]):
         return None
+    if not _is_call(query) and not rows.one_row_at([ones[0].column]):
+        return None  # SQL fails where there are several
     rest = tuple(part for part in parts if part is not across[0])
     return Correlation(ones[0], others[0], rest)
 
@@ -104,7 +108,8 @@ def with_value(
     keys: list[exp.Expr] = [key]
     if not rows.is_unit(key.name):
         keys.append(generated_column(unit))
-    call = query.expressions[0].unalias().unnest()
+    item = query.expressions[0].unalias().unnest()
+    call = item if _is_call(query) else exp.AnyValue(this=item.copy())
     grouped = exp.Select(
         expressions=[key.copy(), call.copy()],
         group=exp.Group(expressions=[each.copy() for each in keys]),
@@ -112,6 +117,8 @@ def with_value(
     whole, listed = per_unit(names, operators, grouped, rows, keys)
     groups = operators.projected(listed, whole)
     at, value = groups.fields
+    if isinstance(item, exp.Column):
+        value = replace(value, policy=rows.matches(item.table, item.name)[0].policy)
     same = exp.EQ(
         this=generated_column(equal.around.column), expression=generated_column(at.column)
     )
@@ -131,6 +138,11 @@ def with_value(
     together = depending_on(around, rows)
     shown = replace(together, rows=made, fields=(*around.fields, field))
     return shown, resolved_column(name, output_name(node))
+
+
+def _is_call(query: exp.Select) -> bool:
+    """Tell whether a subquery asks for an aggregate of its rows."""
+    return is_aggregate(query.expressions[0].unalias().unnest())
 
 
 def _showing_unit(rows: Relation) -> tuple[Relation, str]:
