@@ -185,6 +185,19 @@ KNOWN = (
     ("x // 10", "x >= -8 AND x <= 51", 6),
     ("x > 5", "x BETWEEN 6 AND 7", 1),
     ("date_trunc('year', d)", "d IN ('2024-01-01', '1969-12-31')", 2),
+    # Conditions on the day, the year or the period of a column leave values of it, too.
+    ("month(d)", "year(d) = 2024", 12),
+    ("month(d), plan", "EXTRACT(YEAR FROM d) BETWEEN 2024 AND 2024", 24),
+    ("d", "date_trunc('month', d) = '2024-02-01'", 29),
+    ("d", "'2024-02-27' <= date_trunc('day', d) AND year(d) < 2025 AND d < '2024-03-02'", 4),
+    ("date_trunc('hour', ts)", "CAST(ts AS DATE) = DATE '2024-02-09'", 24),
+    ("date_trunc('month', ts)", "date_part('year', ts) IN (2023, 2024)", 24),
+    ("CAST(ts AS DATE)", "date_trunc('week', ts) >= '2024-02-05' AND ts < '2024-02-12'", 7),
+    (
+        "date_trunc('day', ts)",
+        "date_trunc('quarter', ts) < '2024-04-01' AND ts >= '2024-02-09'",
+        52,
+    ),
     # The form of an expression does.
     ("ok", "TRUE", 3),
     ("month(d)", "TRUE", 13),

@@ -1,9 +1,10 @@
 """The values that a condition leaves of a column, from the condition's text alone.
 
 ``d >= DATE '2024-01-01' AND d < DATE '2024-02-01'`` leaves 31 dates, whatever the rows are. Only
-comparisons with constants of the column's own type are read, and AND and OR of them. Of all other
-conditions, NOT and CASE among them, it is said that they leave every value: that is never too few.
-NULL fulfils none of the comparisons that are read.
+comparisons with constants are read, of the column's own type or of the day, the year or the start
+of a period of a moment, and AND and OR of them. Of all other conditions, NOT and CASE among them,
+it is said that they leave every value: that is never too few. NULL fulfils none of the comparisons
+that are read.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final, TypeAlias
 
 from sqlglot import exp
@@ -59,6 +61,8 @@ def values_left(condition: exp.Expr, column: str, type_: SqlType) -> Left:
     frozenset({'x'})
     >>> show("a = 'x' OR b = 'x'", "VARCHAR")
     WholeSpan(low=-inf, high=inf)
+    >>> show("year(a) = 1970", "DATE")
+    WholeSpan(low=0, high=364)
     """
     left = _left(condition, _Subject(column, type_))
     return left if left == EVERYTHING else met(left, _held(type_))
@@ -128,6 +132,18 @@ class _Subject:
     def is_column(self, node: exp.Expr) -> bool:
         return isinstance(node, exp.Column) and node.name == self.column
 
+    def period(self, node: exp.Expr) -> _Period | None:
+        """Read what a part of the column tells of a moment; None for other expressions."""
+        if self.type.kind not in _TYPES:
+            return None
+        rule = _PARTS.of(node)
+        return None if rule is None else rule(node, self)
+
+    def at(self, day: datetime.date) -> int:
+        """Return the first whole number of a day."""
+        days = (day - _EPOCH.date()).days
+        return days if self.type.kind == "DATE" else days * (_DAY // _MICROSECOND)
+
     def constant(self, node: exp.Expr) -> str | int | None:
         """Read a constant of the column's own type; None for anything else."""
         node, kind = node.unnest(), self.type.kind
@@ -151,6 +167,122 @@ _MOMENTS: Final = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
 _TYPES: Final = {"DATE": _MOMENTS, "TIMESTAMP": _MOMENTS}
 """What a constant may be cast to, to be compared with a column of a type as what it is."""
 _INTEGERS: Final = (exp.DType.INT, exp.DType.BIGINT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Period:
+    """What never falls as a moment passes: its day, its year, or the start of its month.
+
+    ``constant`` reads what it is compared with, and ``ends`` returns the first moment and the last
+    of which it is just that; or of which it is less, the other way round, where it is that of none.
+    """
+
+    constant: Callable[[exp.Expr], str | int | None]
+    ends: Callable[[int], tuple[int, int]]
+
+    def spans(self, value: int) -> dict[type[exp.Expr], WholeSpan]:
+        """Return the moments for each comparison with a value. Raises for one out of time."""
+        first, last = self.ends(value)
+        equal = WholeSpan(first, last)
+        return {
+            exp.EQ: equal,
+            exp.NullSafeEQ: equal,
+            exp.GT: WholeSpan(low=last + 1),
+            exp.GTE: WholeSpan(low=first),
+            exp.LT: WholeSpan(high=first - 1),
+            exp.LTE: WholeSpan(high=last),
+        }
+
+    def compared(self, node: exp.Expr, comparison: type[exp.Expr]) -> WholeSpan:
+        """Return the moments for which a comparison with a constant may hold."""
+        value = self.constant(node)
+        if not isinstance(value, int):
+            return EVERYTHING
+        try:
+            return self.spans(value)[comparison]
+        except (ValueError, OverflowError):  # out of the years 1 to 9999
+            return EVERYTHING
+
+
+def _day_of(node: exp.Expr, of: _Subject) -> _Period | None:
+    """Read CAST(ts AS DATE)."""
+    if node.args["to"].this != exp.DType.DATE or not of.is_column(node.this.unnest()):
+        return None
+
+    def ends(days: int) -> tuple[int, int]:
+        day = _EPOCH.date() + datetime.timedelta(days=days)
+        return of.at(day), of.at(day + _DAY) - 1
+
+    return _Period(_Subject("", SqlType.of("DATE")).constant, ends)
+
+
+def _year_of(node: exp.Expr, of: _Subject) -> _Period | None:
+    """Read year(ts) and EXTRACT(year FROM ts)."""
+    extract = isinstance(node, exp.Extract)
+    if extract and node.name.upper() != "YEAR":
+        return None
+    if not of.is_column((node.expression if extract else node.this).unnest()):
+        return None
+
+    def ends(year: int) -> tuple[int, int]:
+        first, after = (datetime.date(each, 1, 1) for each in (year, year + 1))
+        return of.at(first), of.at(after) - 1
+
+    return _Period(_whole_alone, ends)
+
+
+def _start_of(node: exp.Expr, of: _Subject) -> _Period | None:
+    """Read date_trunc('month', ts)."""
+    after = _PERIODS.get(node.args["unit"].name.upper())
+    if after is None or not of.is_column(node.this.unnest()):
+        return None
+
+    def ends(whole: int) -> tuple[int, int]:
+        moment = as_value(whole, of.type)
+        assert isinstance(moment, datetime.date)
+        day = moment.date() if isinstance(moment, datetime.datetime) else moment
+        first, following = after(day)
+        start, last = of.at(first), of.at(following) - 1
+        return (start if whole == start else last + 1), last
+
+    return _Period(of.constant, ends)
+
+
+def _week(day: datetime.date) -> tuple[datetime.date, datetime.date]:
+    monday = day - datetime.timedelta(days=day.weekday())
+    return monday, monday + 7 * _DAY
+
+
+def _months(number: int) -> Callable[[datetime.date], tuple[datetime.date, datetime.date]]:
+    """Make a function of the first day of a day's period of months, and of the next period's."""
+
+    def found(day: datetime.date) -> tuple[datetime.date, datetime.date]:
+        first = (day.month - 1) // number * number
+        years, month = divmod(first + number, 12)
+        return datetime.date(day.year, first + 1, 1), datetime.date(day.year + years, month + 1, 1)
+
+    return found
+
+
+_PERIODS: Final[Mapping[str, Callable[[datetime.date], tuple[datetime.date, datetime.date]]]] = {
+    "DAY": lambda day: (day, day + _DAY),
+    "WEEK": _week,
+    "MONTH": _months(1),
+    "QUARTER": _months(3),
+    "YEAR": _months(12),
+}
+_PARTS: Final[Rules[Callable[[exp.Expr, _Subject], _Period | None]]] = grouped_rules(
+    {
+        "this to safe?": {exp.Cast: _day_of, exp.TryCast: _day_of},
+        "this": {exp.Year: _year_of},
+        "this expression": {exp.Extract: _year_of},
+        "this unit": {exp.DateTrunc: _start_of, exp.TimestampTrunc: _start_of},
+    }
+)
+
+
+def _whole_alone(node: exp.Expr) -> int | None:
+    return _whole(node.unnest())
 
 
 def _whole(node: exp.Expr) -> int | None:
@@ -195,9 +327,12 @@ def _either(node: exp.Expr, of: _Subject) -> Left:
 
 def _compared(node: exp.Expr, of: _Subject) -> Left:
     """Read a comparison, whichever side the column is on."""
-    one, other, spans = node.this.unnest(), node.expression.unnest(), _SPANS[type(node)]
-    if of.is_column(other):
-        one, other, spans = other, one, _SPANS[_MIRRORED.get(type(node), type(node))]
+    one, other, comparison = node.this.unnest(), node.expression.unnest(), type(node)
+    if of.is_column(other) or of.period(other) is not None:
+        one, other, comparison = other, one, _MIRRORED.get(comparison, comparison)
+    period, spans = of.period(one), _SPANS[comparison]
+    if period is not None:
+        return period.compared(other, comparison)
     value = of.constant(other) if of.is_column(one) else None
     if value is None:
         return EVERYTHING
@@ -208,11 +343,19 @@ def _compared(node: exp.Expr, of: _Subject) -> Left:
 
 def _among(node: exp.Expr, of: _Subject) -> Left:
     some = [each for each in node.expressions if not isinstance(each.unnest(), exp.Null)]
+    period = of.period(node.this.unnest())
+    if period is not None and some:
+        spans: list[Left] = [period.compared(each, exp.EQ) for each in some]
+        return reduce(united, spans)
     values = [of.constant(each) for each in some]
     return _known(values) if of.is_column(node.this.unnest()) else EVERYTHING
 
 
 def _between(node: exp.Expr, of: _Subject) -> Left:
+    period = of.period(node.this.unnest())
+    if period is not None:
+        low, high = node.args["low"], node.args["high"]
+        return met(period.compared(low, exp.GTE), period.compared(high, exp.LTE))
     low, high = of.constant(node.args["low"]), of.constant(node.args["high"])
     whole = isinstance(low, int) and isinstance(high, int) and of.type.kind != "BOOLEAN"
     if not whole or not of.is_column(node.this.unnest()):
