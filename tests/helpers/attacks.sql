@@ -470,6 +470,9 @@ answers: select l, count(*) from (select uid, arg_max(s, x) as l, any_value(s) a
 aggregate_not_supported: select l, count(*) from (select uid, arg_max(s, x, 2) as l from visits group by uid) group by l
 aggregate_not_supported: select l, count(*) from (select uid, arg_max(x > 1, n) as l from visits group by uid) group by l
 aggregate_not_supported: select l, count(*) from (select uid, first(s) as l from visits group by uid) group by l
+aggregate_not_supported: select f, count(*) from (select uid, bool_or(distinct n > 1) as f from visits group by uid) group by f
+aggregate_not_supported: select f, count(*) from (select uid, bool_and(n) as f from visits group by uid) group by f
+groups_by_unit: select uid, count(*) from (select uid, bool_or(n > 1) as f from visits group by uid) where f group by uid
 aggregate_not_supported: select l, count(*) from (select k, arg_max(s, x) as l from visits group by k) group by l
 window_over_private_rows: select n, count(*) from (select uid, n, count(*) over (partition by uid order by n range between 1 preceding and current row) from visits) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, lag(n, k) over (partition by uid order by n) from visits) group by n

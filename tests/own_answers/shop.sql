@@ -248,6 +248,8 @@ SELECT a, b, COUNT(*) FROM (SELECT user_id, channel AS a, LEAD(channel) OVER (PA
 SELECT f, COUNT(*) FROM (SELECT user_id, FIRST_VALUE(channel) OVER (PARTITION BY user_id ORDER BY order_id DESC) AS f FROM orders) GROUP BY f;
 SELECT COUNT(*) FROM (SELECT user_id, amount, MAX(amount) OVER (PARTITION BY user_id) AS most FROM orders) WHERE amount = most;
 SELECT n, COUNT(*) FROM (SELECT user_id, channel, COUNT(*) OVER (PARTITION BY user_id, channel) AS n FROM orders) GROUP BY n;
+SELECT o, a, COUNT(*) FROM (SELECT user_id, BOOL_OR(amount > 100) AS o, BOOL_AND(quantity > 1) FILTER (WHERE status = 'paid') AS a FROM orders GROUP BY user_id) GROUP BY o, a;
+SELECT COUNT(*) FROM (SELECT user_id FROM orders GROUP BY user_id HAVING BOOL_AND(quantity > 1) AND NOT BOOL_OR(coupon IS NULL));
 WITH f AS (SELECT user_id, channel, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY COUNT(*) DESC, channel) AS r FROM orders GROUP BY user_id, channel) SELECT channel, COUNT(*) FROM f WHERE r = 1 GROUP BY channel;
 SELECT AVG(share) FROM (SELECT user_id, channel, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER (PARTITION BY user_id) AS share FROM orders GROUP BY user_id, channel);
 SELECT channel, COUNT(*) FROM (SELECT user_id, channel FROM orders GROUP BY user_id, channel QUALIFY RANK() OVER w = 1 WINDOW w AS (PARTITION BY user_id ORDER BY SUM(quantity) DESC)) GROUP BY channel;

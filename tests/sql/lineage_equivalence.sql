@@ -227,3 +227,5 @@ SELECT k, count(*) FROM (SELECT uid, k, row_number() OVER (PARTITION BY uid ORDE
 SELECT k, count(*) FROM (SELECT uid AS u, k FROM visits WHERE n > 1 GROUP BY uid, k HAVING count(*) > 1 QUALIFY sum(n) = max(sum(n)) OVER (PARTITION BY uid)) GROUP BY k ORDER BY k
 SELECT k, count(*), count(DISTINCT uid) FROM (SELECT uid, k, count(*) / sum(count(*)) OVER (PARTITION BY uid) AS share FROM visits GROUP BY uid, k) WHERE share > 0.3 GROUP BY k ORDER BY k
 SELECT r, count(*) FROM (SELECT uid, rank() OVER w AS r, lag(n) OVER (v ORDER BY n, k, s, x) AS b FROM visits WINDOW v AS (PARTITION BY uid), w AS (v ORDER BY k)) WHERE b > 1 GROUP BY r ORDER BY r
+SELECT o, a, count(*) FROM (SELECT uid, bool_or(n > 4) AS o, bool_and(n > 1) FILTER (WHERE k > 1) AS a FROM visits GROUP BY uid) GROUP BY o, a ORDER BY o, a
+SELECT count(*) FROM people p WHERE (SELECT bool_or(v.k = 3) FROM visits v WHERE v.uid = p.uid)

@@ -55,6 +55,7 @@ _AGGREGATES = (
     *(exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.AnyValue),
     *_AT_ENDS,
 )
+_TRUTHS = (exp.LogicalOr, exp.LogicalAnd)
 _SPREADS: Final[Mapping[type[exp.Expr], AggregateKind]] = {
     node: kind for kind in AggregateKind if kind.is_spread for node in kind.value.nodes
 }
@@ -311,11 +312,11 @@ class _PerUnit:
             self._replace(node.this)
             put(node, node.this)
         elif is_aggregate(node):
-            spread = self._spread(node)
-            if spread is None:
+            formula = self._formula(node)
+            if formula is None:
                 put(node, self._column(*self._aggregate(node)))
             else:
-                holder = exp.Paren(this=spread)
+                holder = exp.Paren(this=formula)
                 self._replace(holder)
                 put(node, holder)
         elif isinstance(node, exp.Column):
@@ -328,15 +329,38 @@ class _PerUnit:
             for child in list(node.iter_expressions()):
                 self._replace(child)
 
-    def _spread(self, node: exp.Expr) -> exp.Expr | None:
-        """Write a variance or a deviation of a unit's rows with sums; None for anything else.
+    def _formula(self, node: exp.Expr) -> exp.Expr | None:
+        """Write an aggregate of a unit's rows with others; None for those computed as they are."""
+        call = read_call(node, self.names.text)
+        if isinstance(call.function, _TRUTHS):
+            return self._truth(call, node)
+        kind = _SPREADS.get(type(call.function))
+        return None if kind is None else self._spread(call, kind, node)
+
+    def _truth(self, call: AggregateCall, node: exp.Expr) -> exp.Expr:
+        """Write BOOL_OR and BOOL_AND with counts: NULL where no row has a truth value."""
+        every, condition = isinstance(call.function, exp.LogicalAnd), call.function.this
+        self._check_plain(call, node, plain=is_truth(condition, self.source.table))
+        deciding = exp.Not(this=exp.paren(condition)) if every else condition
+        decided, known = (
+            exp.GT(this=counted, expression=exp.Literal.number(0))
+            for counted in (
+                exp.CountIf(this=call.filtered(deciding)),
+                exp.Count(this=call.filtered(condition)),
+            )
+        )
+        return exp.Case(
+            ifs=[
+                exp.If(this=decided, true=exp.Boolean(this=not every)),
+                exp.If(this=known, true=exp.Boolean(this=every)),
+            ]
+        )
+
+    def _spread(self, call: AggregateCall, kind: AggregateKind, node: exp.Expr) -> exp.Expr:
+        """Write a variance or a deviation of a unit's rows with sums.
 
         The sums are exact, so that the order of rows does not matter.
         """
-        call = read_call(node, self.names.text)
-        kind = _SPREADS.get(type(call.function))
-        if kind is None:
-            return None
         self._check_plain(call, node, plain=not isinstance(call.function.this, exp.Distinct))
         self._check_number(call.function.this)
         value = exp.cast(call.filtered(call.function.this), exp.DType.DOUBLE)
@@ -474,8 +498,8 @@ class _PerUnit:
                 "aggregate_not_supported",
                 node,
                 hint="Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, MIN, MAX, "
-                "ANY_VALUE, variances and deviations, each with FILTER; for the first or last "
-                "value in an order ARG_MIN(x, day) and ARG_MAX(x, day).",
+                "ANY_VALUE, BOOL_OR, BOOL_AND, variances and deviations, each with FILTER; for the "
+                "first or last value in an order ARG_MIN(x, day) and ARG_MAX(x, day).",
             )
 
     def _check_number(self, node: exp.Expr) -> None:
