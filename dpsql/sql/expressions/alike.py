@@ -316,13 +316,24 @@ def _is_struct(node: exp.Expr, type_of: TypeHere) -> bool:
 
 
 def _any_of_list(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write x = ANY (list) as list_contains(list, x)."""
+    """Write x = ANY (list) as list_contains(list, x), which says NULL where there is no list.
+
+    No value is there then, as in a list without any, whatever x is.
+    """
     word = node.expression
     if type(node) is not exp.EQ or not isinstance(word, exp.Any):
         return None
     if not _given(node, "this", "expression") or not _is_list(word.this, type_of):
         return None
-    return exp.ArrayContains(this=word.this.unnest(), expression=node.this)
+    values = word.this.unnest()
+    without: exp.Expr = exp.Is(this=values.copy(), expression=exp.null())
+    type_ = inner_type(values, type_of)
+    if type_ is not None and type_.text.endswith("[]"):  # arrays are as long as their type says
+        length = exp.Length(this=values.copy())
+        empty = exp.EQ(this=length, expression=exp.Literal.number(0))
+        without = exp.Or(this=without, expression=empty)
+    found = exp.ArrayContains(this=values, expression=node.this)
+    return exp.Case(ifs=[exp.If(this=without, true=exp.false())], default=found)
 
 
 def _in_list(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
