@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -143,6 +143,19 @@ def only(refused: QueryRefused, code: str) -> None:
         raise refused
 
 
+WITHIN_A_UNIT: Final = (
+    "SELECT u, row_number() OVER (PARTITION BY u ORDER BY count(*), s) AS v FROM r GROUP BY u, s",
+    "SELECT u, sum(count(*)) OVER (PARTITION BY u) AS v FROM r GROUP BY u, s",
+    "SELECT u, sum(j) OVER (PARTITION BY u ORDER BY a ROWS UNBOUNDED PRECEDING) AS v FROM r",
+    "SELECT u, last_value(s) OVER (PARTITION BY u ORDER BY j ROWS BETWEEN UNBOUNDED PRECEDING AND "
+    "UNBOUNDED FOLLOWING) AS v FROM r",
+    "SELECT u, rank() OVER w AS v FROM r WINDOW w AS (PARTITION BY u ORDER BY a)",
+    "SELECT u, CASE WHEN bool_or(j > 0) THEN 1 WHEN bool_and(j > 0) THEN 2 ELSE 3 END AS v FROM r "
+    "GROUP BY u",
+)
+"""Subqueries of which each row is of one unit, and follows from its rows."""
+
+
 class EngineSuite:
     """What holds of every engine."""
 
@@ -223,6 +236,23 @@ class EngineSuite:
 
         check()
         assert compared[0] > refused[0] / 2
+
+    @pytest.mark.parametrize("rows_of_a_unit", WITHIN_A_UNIT)
+    def test_what_is_told_of_a_units_rows_is_that_of_duckdb(
+        self, rows_of_a_unit: str, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        sql = f"SELECT v, count(*) FROM ({rows_of_a_unit}) GROUP BY v"
+        wide = {"max_groups_contributed": 1000, "max_rows_contributed": 1000}
+        found = sensitivity.plans(sql, wide)
+        assert found is not None
+        tables = one_table(odd_rows())
+        block = prepared(found.plans[0], schema_for(tables))
+        answers = []
+        for each in (reference, world):
+            with each.engine(tables).run() as run:
+                answers.append(statement_groups(run, block, each.dialect))
+        assert answers[0] == answers[1]
+        assert answers[0]
 
     # -- what one unit changes ----------------------------------------------------------------
 

@@ -482,6 +482,12 @@ window_over_private_rows: select n, count(*) from (select uid, n, lag(n) over w 
 window_over_private_rows: select n, count(*) from (select uid, n, lag(n) over w from visits window v as (partition by uid)) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, lag(n) over (w partition by k) from visits window w as (partition by uid)) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, lag(n) over w from visits window w as (partition by uid), w as (partition by k)) group by n
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid rows unbounded preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by k order by n rows unbounded preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows between unbounded preceding and current row exclude current row) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n groups unbounded preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, last_value(n) over (partition by uid order by n) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, rank() over (partition by uid order by n rows unbounded preceding) as t from visits) group by t
 window_over_private_rows: select r, count(*) from (select uid, rank() over (order by count(*)) as r from visits group by uid) group by r
 window_over_private_rows: select r, count(*) from (select uid, k, sum(count(*)) over (partition by k) as r from visits group by uid, k) group by r
 answers: select k, count(*) from (select uid, k, row_number() over (partition by uid order by count(*)) as r from visits group by uid, k) where r = 1 group by k

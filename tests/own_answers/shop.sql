@@ -250,6 +250,9 @@ SELECT COUNT(*) FROM (SELECT user_id, amount, MAX(amount) OVER (PARTITION BY use
 SELECT n, COUNT(*) FROM (SELECT user_id, channel, COUNT(*) OVER (PARTITION BY user_id, channel) AS n FROM orders) GROUP BY n;
 SELECT o, a, COUNT(*) FROM (SELECT user_id, BOOL_OR(amount > 100) AS o, BOOL_AND(quantity > 1) FILTER (WHERE status = 'paid') AS a FROM orders GROUP BY user_id) GROUP BY o, a;
 SELECT COUNT(*) FROM (SELECT user_id FROM orders GROUP BY user_id HAVING BOOL_AND(quantity > 1) AND NOT BOOL_OR(coupon IS NULL));
+SELECT COUNT(*) FROM (SELECT user_id, SUM(amount) OVER (PARTITION BY user_id ORDER BY order_id ROWS UNBOUNDED PRECEDING) AS t FROM orders) WHERE t > 100;
+SELECT t, COUNT(*) FROM (SELECT user_id, SUM(quantity) OVER (PARTITION BY user_id ORDER BY quantity ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS t FROM orders) WHERE t < 9 GROUP BY t;
+SELECT f, l, COUNT(*) FROM (SELECT DISTINCT user_id, FIRST_VALUE(channel) OVER w AS f, LAST_VALUE(channel) OVER w AS l FROM orders WINDOW w AS (PARTITION BY user_id ORDER BY order_id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) GROUP BY f, l;
 WITH f AS (SELECT user_id, channel, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY COUNT(*) DESC, channel) AS r FROM orders GROUP BY user_id, channel) SELECT channel, COUNT(*) FROM f WHERE r = 1 GROUP BY channel;
 SELECT AVG(share) FROM (SELECT user_id, channel, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER (PARTITION BY user_id) AS share FROM orders GROUP BY user_id, channel);
 SELECT channel, COUNT(*) FROM (SELECT user_id, channel FROM orders GROUP BY user_id, channel QUALIFY RANK() OVER w = 1 WINDOW w AS (PARTITION BY user_id ORDER BY SUM(quantity) DESC)) GROUP BY channel;

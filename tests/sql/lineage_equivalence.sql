@@ -229,3 +229,6 @@ SELECT k, count(*), count(DISTINCT uid) FROM (SELECT uid, k, count(*) / sum(coun
 SELECT r, count(*) FROM (SELECT uid, rank() OVER w AS r, lag(n) OVER (v ORDER BY n, k, s, x) AS b FROM visits WINDOW v AS (PARTITION BY uid), w AS (v ORDER BY k)) WHERE b > 1 GROUP BY r ORDER BY r
 SELECT o, a, count(*) FROM (SELECT uid, bool_or(n > 4) AS o, bool_and(n > 1) FILTER (WHERE k > 1) AS a FROM visits GROUP BY uid) GROUP BY o, a ORDER BY o, a
 SELECT count(*) FROM people p WHERE (SELECT bool_or(v.k = 3) FROM visits v WHERE v.uid = p.uid)
+SELECT t, count(*) FROM (SELECT uid, sum(n) OVER (PARTITION BY uid ORDER BY k ROWS UNBOUNDED PRECEDING) AS t FROM (SELECT uid, k, 1 AS n FROM visits)) GROUP BY t ORDER BY t
+SELECT t, c, count(*) FROM (SELECT uid, sum(n) OVER (PARTITION BY uid ORDER BY n, k, s, x ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS t, count(*) OVER (PARTITION BY uid ORDER BY k RANGE UNBOUNDED PRECEDING) AS c FROM visits) GROUP BY t, c ORDER BY t, c
+SELECT l, m, count(*) FROM (SELECT uid, last_value(s) OVER w AS l, max(n) OVER w AS m FROM visits WINDOW w AS (PARTITION BY uid ORDER BY n, k, s, x ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) GROUP BY l, m ORDER BY l, m

@@ -106,9 +106,9 @@ def test_any_of_no_list_is_false_as_of_an_empty_one(
     asked = (
         f"SELECT {value} AS x, COUNT(*) AS n FROM t WHERE tags IS NULL OR 'A' IN tags GROUP BY ALL"
     )
-    found = Counter(dict(connection.sql(asked).fetchall()))
+    found: Counter[object] = Counter(dict(connection.sql(asked).fetchall()))
     with duckdb.connect(str(tables), read_only=True) as engine:
-        exact = Counter(dict(engine.execute(asked).fetchall()))
+        exact: Counter[object] = Counter(dict(engine.execute(asked).fetchall()))
     assert found == exact
     assert found[False] >= 8
 

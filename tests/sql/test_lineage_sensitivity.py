@@ -211,6 +211,7 @@ ROWS = (
     "(SELECT uid, lag(n, 2) OVER (PARTITION BY uid ORDER BY x) AS k, first_value(s) OVER (PARTITION BY k, uid ORDER BY n) AS v FROM visits)",
     "(SELECT o.uid, rank() OVER (PARTITION BY o.uid ORDER BY i.qty) AS k, CAST(count(i.k) OVER (PARTITION BY o.uid) AS VARCHAR) AS v FROM items i JOIN orders o ON i.okey = o.okey)",
     "(SELECT uid, n - lead(n) OVER (PARTITION BY uid ORDER BY k) AS k, CAST(max(x) OVER (PARTITION BY uid ORDER BY s NULLS FIRST) AS VARCHAR) AS v FROM visits QUALIFY min(n) OVER (PARTITION BY uid, s) > 0)",
+    "(SELECT uid, sum(n) OVER (PARTITION BY uid ORDER BY k ROWS UNBOUNDED PRECEDING) AS k, last_value(s) OVER (PARTITION BY uid ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS v FROM visits)",
     "(SELECT uid, CASE WHEN bool_or(n > 1) THEN 1 ELSE 2 END AS k, CAST(bool_and(x > 0) FILTER (WHERE k > 0) AS VARCHAR) AS v FROM visits GROUP BY uid)",
     "(SELECT uid, k, CAST(row_number() OVER (PARTITION BY uid ORDER BY count(*) DESC) AS VARCHAR) AS v FROM visits GROUP BY uid, k)",
     "(SELECT uid, max(n) AS k, max(s) AS v FROM visits GROUP BY uid, k QUALIFY rank() OVER w < 3 WINDOW w AS (PARTITION BY uid ORDER BY sum(x)))",
@@ -374,6 +375,7 @@ REORDERED = (
     "SELECT v, count(*) FROM (SELECT uid, CAST(stddev(x) AS VARCHAR) AS v FROM visits GROUP BY uid) GROUP BY v",
     "SELECT v, count(*) FROM (SELECT uid, CAST(sum(x) OVER (PARTITION BY uid ORDER BY k) AS VARCHAR) AS v FROM visits) GROUP BY v",
     "SELECT v, count(*) FROM (SELECT uid, CAST(avg(x) OVER (PARTITION BY uid) AS VARCHAR) AS v FROM visits) GROUP BY v",
+    "SELECT v, count(*) FROM (SELECT uid, CAST(sum(x) OVER (PARTITION BY uid ORDER BY k ROWS UNBOUNDED PRECEDING) AS VARCHAR) AS v FROM visits) GROUP BY v",
     "SELECT v, count(*) FROM (SELECT uid, s AS v FROM visits GROUP BY uid, s QUALIFY row_number() OVER (PARTITION BY uid ORDER BY count(*)) = 1) GROUP BY v",
 )  # fmt: skip
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Final
 
 from sqlglot import exp
@@ -31,7 +32,8 @@ from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.text import output_name, put, to_sql, written_name
 
 _PLACES: Final = ColumnPolicy(0, 2**53)
-_WINDOW: Final = NodeArguments("this partition_by order over?")
+_WINDOW: Final = NodeArguments("this partition_by order spec over?")
+_FRAME: Final = NodeArguments("kind start start_side end end_side")
 _NAMED: Final = NodeArguments("this partition_by order spec")
 _PARTS: Final = ("partition_by", "order", "spec")
 _ORDERED: Final = NodeArguments("this desc nulls_first")
@@ -44,6 +46,7 @@ _FUNCTIONS: Final[Mapping[type[exp.Expr], PlaceFunction]] = {
     exp.Sum: PlaceFunction.SUM,
     exp.Avg: PlaceFunction.AVERAGE,
     exp.FirstValue: PlaceFunction.FIRST,
+    exp.LastValue: PlaceFunction.FIRST,  # in the opposite order
     exp.Lag: PlaceFunction.BEFORE,
     exp.Lead: PlaceFunction.AFTER,
 }
@@ -54,7 +57,16 @@ _OF_ONE_ROW: Final = frozenset(
 _EXTREMES: Final = frozenset({PlaceFunction.LEAST, PlaceFunction.LARGEST})
 _TOTALS: Final = frozenset({PlaceFunction.SUM, PlaceFunction.AVERAGE})
 _BY_ORDER: Final = frozenset(_FUNCTIONS.values()) - _EXTREMES - _TOTALS - {PlaceFunction.NUMBER}
+_FRAMED: Final = _EXTREMES | _TOTALS | {PlaceFunction.ROWS, PlaceFunction.VALUES}
 _FARTHEST: Final = 2**31 - 1
+
+
+class _Frame(Enum):
+    """The rows of its part that a window's function is of, by their order."""
+
+    TO_EQUALS = "up to the row and its equals"
+    TO_ROW = "up to the row"
+    WHOLE = "all"
 
 
 def looks_at_rows(select: exp.Select) -> bool:
@@ -179,7 +191,8 @@ class _Places:
             kind = PlaceFunction.VALUES
             if argument is None or isinstance(argument, exp.Star):
                 kind, argument = PlaceFunction.ROWS, None
-        if kind is None or not _CALL.hold(function) or isinstance(argument, exp.Distinct):
+        last = isinstance(function, exp.LastValue) and not node.args.get("spec")
+        if kind is None or last or not _CALL.hold(function) or isinstance(argument, exp.Distinct):
             name = written_name(function) if isinstance(function, exp.Func) else "a window"
             raise self._refuse(
                 f"{name} in this form is not available over private rows",
@@ -189,13 +202,11 @@ class _Places:
                 "rows by size are asked in two steps: QUANTILE(x, 0.5) first, then CASE or "
                 "width_bucket by what came out.",
             )
-        if not _WINDOW.hold(node):
-            raise self._refuse(
-                "a window over private rows has PARTITION BY and ORDER BY, and no frame",
-                node,
-                "Write … OVER (PARTITION BY … ORDER BY …).",
-            )
-        order = node.args.get("order")
+        order, frame = node.args.get("order"), self._frame(node)
+        if frame is _Frame.WHOLE and kind in _FRAMED:
+            order = None  # of all rows, their order says nothing
+        elif node.args.get("spec") and kind not in _FRAMED and not _is_at_end(function, frame):
+            raise self._refuse_frame(node)
         if order is None and kind in _BY_ORDER:
             raise self._refuse(
                 f"{written_name(function)} needs an order",
@@ -203,8 +214,43 @@ class _Places:
                 "Write … OVER (PARTITION BY … ORDER BY …).",
             )
         among = [self._over(key) for key in node.args.get("partition_by") or ()]
-        terms = [] if order is None else order.expressions
+        terms = [] if order is None else [self._sorted(term) for term in order.expressions]
+        if isinstance(function, exp.LastValue):
+            terms = [
+                replace(term, descending=not term.descending, nulls_first=not term.nulls_first)
+                for term in terms
+            ]
+        if frame is _Frame.TO_ROW and kind in _FRAMED:
+            if not terms:
+                raise self._refuse_frame(node)
+            terms = [Sorted(self._value(PlaceFunction.NUMBER, None, among, terms, node, 0))]
         return self._value(kind, argument, among, terms, node, self._distance(function))
+
+    def _frame(self, node: exp.Window) -> _Frame:
+        """Read which rows a window's function is of."""
+        spec = node.args.get("spec")
+        if not _WINDOW.hold(node) or (spec is not None and not _FRAME.hold(spec)):
+            raise self._refuse_frame(node)
+        if spec is None:
+            return _Frame.TO_EQUALS
+        said = {name: str(value).upper() for name, value in spec.args.items() if value}
+        start = said["start"], said.get("start_side")
+        end = said.get("end", "CURRENT ROW"), said.get("end_side")
+        if start == ("UNBOUNDED", "PRECEDING") and said["kind"] in ("ROWS", "RANGE"):
+            if end == ("UNBOUNDED", "FOLLOWING"):
+                return _Frame.WHOLE
+            if end == ("CURRENT ROW", None):
+                return _Frame.TO_ROW if said["kind"] == "ROWS" else _Frame.TO_EQUALS
+        raise self._refuse_frame(node)
+
+    def _refuse_frame(self, node: exp.Window) -> QueryRefused:
+        return self._refuse(
+            "a window over private rows has PARTITION BY and ORDER BY, and a frame that is of all "
+            "rows or of those up to the row",
+            node,
+            "Write … OVER (PARTITION BY … ORDER BY …), and for a running total ROWS UNBOUNDED "
+            "PRECEDING behind the order. Of the rows near each one, LAG(x, 2) and LEAD(x) tell.",
+        )
 
     def _distance(self, function: exp.Expr) -> int:
         """Read how many rows LAG and LEAD go."""
@@ -220,14 +266,15 @@ class _Places:
     def first(self, on: exp.Expr, order: Sequence[exp.Expr]) -> str:
         """Read DISTINCT ON; returns the column of the places of rows among those alike."""
         among = [key_over_rows(self.names, key, self.select, self.source) for key in on.expressions]
-        return self._value(PlaceFunction.NUMBER, None, among, order, on, 0)
+        terms = [self._sorted(term) for term in order]
+        return self._value(PlaceFunction.NUMBER, None, among, terms, on, 0)
 
     def _value(
         self,
         function: PlaceFunction,
         argument: exp.Expr | None,
         among: Sequence[exp.Expr],
-        order: Sequence[exp.Expr],
+        order: Sequence[Sorted],
         node: exp.Expr,
         distance: int,
     ) -> str:
@@ -257,7 +304,7 @@ class _Places:
             function,
             None if of is None else self._column(of),
             tuple(dict.fromkeys(map(self._column, keys))),
-            tuple(map(self._sorted, order)),
+            tuple(order),
             distance,
         )
         known: ColumnPolicy | None = _PLACES
@@ -321,7 +368,11 @@ class _Places:
                     enumerated=enumerated,
                 )
             )
-        rows = Placed(source.rows, tuple(made))
+        named = {name for name, *_ in self.values.values()}
+        later = [value for value in made if named.intersection(each.name for each in value.order)]
+        rows = Placed(source.rows, tuple(value for value in made if value not in later))
+        if later:  # sorted by the others
+            rows = Placed(rows, tuple(later))
         types = {column.name: column.type for column in rows.columns}
         shown = replace(
             source,
@@ -335,6 +386,13 @@ class _Places:
 
     def _refuse(self, reason: str, node: exp.Expr, hint: str) -> QueryRefused:
         return self.names.refuse(reason, "window_over_private_rows", node, hint)
+
+
+def _is_at_end(function: exp.Expr, frame: _Frame) -> bool:
+    """Tell whether a frame has the end of its part whose value is asked for."""
+    return isinstance(function, exp.FirstValue) or (
+        isinstance(function, exp.LastValue) and frame is _Frame.WHOLE
+    )
 
 
 def _names_unit(keys: Sequence[exp.Expr], source: Relation) -> bool:
