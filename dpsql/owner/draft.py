@@ -202,6 +202,9 @@ _UNIT_NAMES: Final = (
 )
 
 
+_ADDRESSES: Final = frozenset({"username", "email", "emailaddress"})
+
+
 def guess_unit(table: Table, constraints: ConstraintsOf = NO_CONSTRAINTS) -> Column | None:
     """Guess the column with a person's identifier; None without a guess.
 
@@ -214,10 +217,22 @@ def guess_unit(table: Table, constraints: ConstraintsOf = NO_CONSTRAINTS) -> Col
         if column.type.is_integer or column.type.is_text or column.type.kind == "UUID"
     }
     named = next((usable[name] for name in _UNIT_NAMES if name in usable), None)
+    keys = [each for each in key_columns_of(table, constraints) if each in usable.values()]
+    if named is not None and bare_name(named.name) in _ADDRESSES:
+        # What other tables call a row by says whose it is before an address does, which changes.
+        named = next((key for key in keys if _is_referred_to(table, key, constraints)), named)
     if named is not None or not _is_of_people(table):
         return named
-    keys = [each for each in key_columns_of(table, constraints) if each in usable.values()]
     return keys[0] if len(keys) == 1 else None
+
+
+def _is_referred_to(table: Table, key: Column, constraints: ConstraintsOf) -> bool:
+    """Tell whether a foreign key of some table leads to a key."""
+    return any(
+        reference.parent.key == table.name.key and fold(reference.parent_column) == fold(key.name)
+        for each in constraints.values()
+        for reference in each.references
+    )
 
 
 def _is_of_people(table: Table) -> bool:

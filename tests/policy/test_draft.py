@@ -12,6 +12,7 @@ from helpers.columns import column_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsql.core.constraints import Constraints, ForeignKey
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.errors import Error, ParameterError, PolicyError
 from dpsql.owner.conformance import check_policy
@@ -45,6 +46,30 @@ def table(name: str, columns: dict[str, str], is_view: bool = False) -> Table:
 def test_the_most_telling_name_is_guessed(columns: list[str], guess: str | None) -> None:
     unit = guess_unit(Table("t", tuple(column_of(c, "BIGINT") for c in columns)))
     assert (unit.name if unit else None) == guess
+
+
+@pytest.mark.parametrize(
+    ("keys", "referred_to", "guess"),
+    [
+        ({"rider_id"}, "rider_id", "rider_id"),
+        ({"rider_id", "email"}, "rider_id", "rider_id"),
+        ({"rider_id", "email"}, "email", "email"),
+        ({"rider_id"}, None, "email"),
+        (set(), "rider_id", "email"),
+    ],
+)
+def test_a_key_that_other_tables_refer_to_is_guessed_before_an_address(
+    keys: set[str], referred_to: str | None, guess: str
+) -> None:
+    riders = table("riders", {"rider_id": "BIGINT", "email": "VARCHAR"})
+    leads = () if referred_to is None else (ForeignKey("rider", riders.name, referred_to),)
+    known = {
+        riders.name.key: Constraints(keys=frozenset(keys)),
+        "rides": Constraints(references=leads),
+    }
+    unit = guess_unit(riders, known)
+    assert unit is not None
+    assert unit.name == guess
 
 
 def test_a_column_that_cannot_tell_people_apart_is_not_guessed() -> None:
