@@ -80,14 +80,16 @@ def read_pattern(
     """Read a pattern and write it anew. Raises ``PatternRefused``.
 
     ``ends`` is how an engine writes the two ends of a text; ``whole`` puts the pattern between
-    them. Groups are numbered only where they are said to be ``captures``.
+    them. Groups are numbered only where they are said to be ``captures``. That case is ignored may
+    also stand in front, as ``(?i)``.
 
     >>> read_pattern(r"^\\d+|.x?", ignore_case=True).text
     '^[0-9]+|[^\\n][Xx]?'
     """
     if "\0" in text:
         raise PatternRefused("a zero byte")
-    reader = _Reader(text, ignore_case, captures, ends)
+    text, case = text.removeprefix(_ANY_CASE), text.startswith(_ANY_CASE)
+    reader = _Reader(text, ignore_case or case, captures, ends)
     found = reader.alternatives()
     if reader.at < len(text):
         raise PatternRefused(") without (")
@@ -96,6 +98,9 @@ def read_pattern(
     if not whole:
         return found
     return replace(found, text=f"{ends[0]}(?:{found.text}){ends[1]}", from_start=True)
+
+
+_ANY_CASE: Final = "(?i)"
 
 
 class _Reader:

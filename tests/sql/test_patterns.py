@@ -83,7 +83,8 @@ def test_a_pattern_that_was_written_anew_is_read_as_it_stands() -> None:
     "text",
     [
         *("(a+)+$", "(a*)*", "(a|a)*b", "(a?){50}a", "((a{1,9}){1,9})", "(a|b)+", "a**", "(a+)?+"),
-        *("a^", "$a", "(a)\\1", "(?i)a", "a(?P<x>b)", "\\bword\\b", "\\p{L}", "\\x41", "\\Qa"),
+        *("a(?i)b", "(?i)(?i)a", "(?i:a)", "(?-i)a"),
+        *("a^", "$a", "(a)\\1", "a(?P<x>b)", "\\bword\\b", "\\p{L}", "\\x41", "\\Qa"),
         *("a)", "a{", "{2}", "*a", "[z-a]", "[[:punct:]]", "a{101}", "(?:[a-z]{100}){100}", "\0"),
         *("[a", "\\", "(?=a)", "(a"),
     ],
@@ -110,6 +111,21 @@ def test_spark_searches_for_what_needs_few_tries(text: str, searched: bool) -> N
         return
     with pytest.raises(QueryRefused, match="regular expression"):
         write(SPARK_ROWS.text("x"), text)
+
+
+@pytest.mark.parametrize("text", ["ab|Cd+", "[a-m]x", "(a)(B)?", "^a$", "é"])
+def test_case_is_ignored_where_the_pattern_says_so_in_front(text: str) -> None:
+    def read(pattern: str, *, captures: bool, ignore_case: bool = False) -> object:
+        try:
+            return read_pattern(pattern, ignore_case=ignore_case, captures=captures)
+        except PatternRefused as refused:
+            return str(refused)
+
+    for captures in (False, True):
+        ignored = read(text, ignore_case=True, captures=captures)
+        assert read(f"(?i){text}", captures=captures) == ignored
+        assert read(f"(?i){text}", ignore_case=True, captures=captures) == ignored
+        assert ignored != read(text, captures=captures)
 
 
 def test_sizes_of_patterns_are_counted() -> None:
