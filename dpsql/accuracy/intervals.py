@@ -58,12 +58,14 @@ def risked_confidence(plan: BlockPlan, released: int, index: int, confidence: fl
     ORDER BY a noisy value LIMIT k chooses the largest of m values, and among groups that are alike
     those whose noise is largest. Intervals that miss with probability risk*k/m for each of the m
     miss for at most a share ``risk`` of the k that are shown, on average, whatever the values
-    (Benjamini & Yekutieli 2005, Theorem 1; ``docs/mechanisms/top-k.md``).
+    and the order (Benjamini & Yekutieli 2005, Theorem 1; ``docs/mechanisms/top-k.md``).
 
     m is how many groups came out before LIMIT. A mechanism that keeps the k largest itself does not
     say how many that were, but k_bar at most.
     """
-    top_k = plan.block.chosen_by
+    top_k, order = plan.block.chosen_by, plan.block.limited_order
+    if order is not None and index in order.measures:
+        return confidence_among(confidence, order.shown(released), released)
     if top_k is None or top_k.measure != index:
         return confidence
     among, shown = released, min(top_k.limit, released)
@@ -76,9 +78,9 @@ def risked_confidence(plan: BlockPlan, released: int, index: int, confidence: fl
 def confidence_among(confidence: float, shown: int, among: int) -> float:
     """Return the confidence of each of ``among`` intervals that those of the ``shown`` ones keep.
 
-    These are the largest by their noisy values.
+    Which of them are shown may depend on their noisy values, how many not.
     """
-    if among <= shown:
+    if not 0 < shown < among:
         return confidence
     return min(float(np.nextafter(1 - (1 - confidence) * shown / among, 1)), MOST_CONFIDENCE)
 

@@ -58,6 +58,24 @@ class TopK:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitedOrder:
+    """ORDER BY what noisy values have a part in, and LIMIT: of ``number`` rows, or ``percent``.
+
+    ``measures`` are those behind these values, by index. It is no :class:`TopK`: the smallest
+    values may be asked for, or the order may be that of an expression.
+    """
+
+    measures: tuple[int, ...]
+    number: float
+    percent: bool = False
+
+    def shown(self, released: int) -> int:
+        """Return how many of the released groups are shown."""
+        number = self.number * released / 100 if self.percent else self.number
+        return min(int(number), released)
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """The rows of a block, and their columns.
 
@@ -186,7 +204,7 @@ class Block:
     yet: until then they are the usual ones. None where they were given, or change nothing.
     ``followers`` are keys that its tail says by others. ``public_groups`` asks to refuse it unless
     all keys are known. ``limited`` is an ORDER BY and LIMIT that its tail alone applies, to groups
-    that were named without it.
+    that were named without it. ``limited_order`` is one that no top-k can answer.
     """
 
     name: str
@@ -216,6 +234,7 @@ class Block:
     followers: tuple[Follower, ...] = ()
     public_groups: bool = False
     limited: TopK | None = None
+    limited_order: LimitedOrder | None = None
 
     @property
     def chosen_by(self) -> TopK | None:

@@ -112,8 +112,9 @@ def _before(part: Part) -> str:
         return "after bounding, before the outer query"
     if not _chosen(part):
         return "after bounding"
-    top_k = part.plan.block.chosen_by
-    if top_k is not None and part.rows == min(top_k.limit, part.released):
+    top_k, order = part.plan.block.chosen_by, part.plan.block.limited_order
+    shown = min(top_k.limit, part.released) if top_k is not None else None
+    if part.rows == (shown if order is None else order.shown(part.released)):
         return "after bounding, LIMIT's choice allowed for"
     return "after bounding, before rows were chosen"
 

@@ -153,6 +153,7 @@ def parse(text: str) -> exp.Query:
     _refuse_odd_numbers(nodes, text)
     _refuse_top_in_unions(nodes, text)
     _refuse_unread(nodes, text)
+    _fetch_as_limit(nodes)
     settle_quantile_lists(tree)
     settle_quantified(tree)
     write_moments(tree)
@@ -348,6 +349,16 @@ def _refuse_unread(nodes: Sequence[exp.Expr], text: str) -> None:
             place=place_of(text, node),
             hint=instead,
         )
+
+
+def _fetch_as_limit(nodes: Sequence[exp.Expr]) -> None:
+    """Write FETCH FIRST … ROWS ONLY as the LIMIT that it is: it is one question, and one choice."""
+    for node in nodes:
+        if isinstance(node, exp.Fetch):
+            count = node.args.get("count") or exp.Literal.number(1)
+            limit = exp.Limit(expression=count)
+            limit.meta.update(node.meta)
+            node.replace(limit)
 
 
 def _refuse_odd_numbers(nodes: Sequence[exp.Expr], text: str) -> None:

@@ -58,8 +58,6 @@ def _is_named(tree: exp.Query, cte: exp.CTE) -> bool:
 
 def _limit(tree: exp.Query) -> exp.Expr | None:
     limit = tree.args.get("limit")
-    if isinstance(limit, exp.Fetch):
-        return limit.args.get("count")
     return limit.expression if isinstance(limit, exp.Limit) else None
 
 

@@ -35,6 +35,18 @@ tables:
 """
 UNKNOWN = f"SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k ORDER BY n DESC LIMIT {LIMIT}"
 DECLARED = UNKNOWN.replace("k,", "declared,").replace("BY k", "BY declared")
+ORDERED = DECLARED.partition(" ORDER BY")[0]
+CHOICES = [  # that no top-k can answer, and LIMIT makes by noisy values all the same
+    f"{ORDERED} ORDER BY n LIMIT {LIMIT}",
+    f"{ORDERED} ORDER BY 2 LIMIT {LIMIT}",
+    f"{ORDERED} ORDER BY 2 * n + 1 DESC LIMIT {LIMIT}",
+    f"{ORDERED} ORDER BY count(DISTINCT uid) + 0.5 FETCH FIRST {LIMIT} ROWS ONLY",
+    f"{ORDERED} ORDER BY declared > 90, -n LIMIT {LIMIT}",
+    f"{ORDERED} HAVING n > 0 ORDER BY n DESC LIMIT {LIMIT}",
+    f"{ORDERED} ORDER BY n DESC LIMIT {100 * LIMIT / GROUPS}%",
+    "SELECT count(DISTINCT uid) AS n, declared FROM visits GROUP BY declared "
+    f"ORDER BY ALL LIMIT {LIMIT}",
+]
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +99,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("basic", UNKNOWN, AUTO),
     ("zcdp", DECLARED, {}),
     ("basic", DECLARED, {}),
+    *(("zcdp", asked, {}) for asked in CHOICES),
 ]
 
 
@@ -102,7 +115,39 @@ def test_intervals_hold_where_groups_are_alike(
         assert covered(con, asked, 0.9, **options) >= 0.87  # of some 400
 
 
-FORGETFUL = [0, 1, 3, 8, 10, 12]
+FORGETFUL = [0, 1, 3, 8, 10, 12, *range(14, 14 + len(CHOICES))]
+
+
+@pytest.mark.parametrize("asked", [DECLARED, *CHOICES])
+def test_a_sentence_says_that_the_choice_is_allowed_for(
+    connect: Callable[[str], dpsql.Connection], asked: str
+) -> None:
+    with connect("zcdp") as con:
+        assert "LIMIT's choice allowed for" in con.sql(asked).summary()
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        f"ORDER BY declared LIMIT {LIMIT}",
+        f"ORDER BY declared, n LIMIT {LIMIT}",
+        f"ORDER BY ALL LIMIT {LIMIT}",
+        f"HAVING n > {SIZE} ORDER BY n LIMIT {GROUPS}",
+        f"QUALIFY row_number() OVER (ORDER BY n) <= {LIMIT}",
+    ],
+)
+def test_a_sentence_says_of_other_choices_that_it_is_not(
+    connect: Callable[[str], dpsql.Connection], clause: str
+) -> None:
+    with connect("zcdp") as con:
+        assert "before rows were chosen" in con.sql(f"{ORDERED} {clause}").summary()
+
+
+def test_fetch_is_the_limit_that_it_is(connect: Callable[[str], dpsql.Connection]) -> None:
+    with connect("zcdp") as con:
+        con.sql(DECLARED)
+        fetched = f"{ORDERED} ORDER BY n DESC FETCH NEXT {LIMIT} ROWS ONLY"
+        assert con.sql(fetched).cost.stored
 
 
 @pytest.mark.slow

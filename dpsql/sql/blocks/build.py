@@ -8,7 +8,7 @@ LIMIT, window functions) is left standing on those columns, as part of the publi
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,7 +18,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.core.sql_types import Spellings, SqlType
 from dpsql.errors import QueryRefused
-from dpsql.ir.query import Block, BoundsFound, Key, Source, TopK
+from dpsql.ir.query import Block, BoundsFound, Key, LimitedOrder, Source, TopK
 from dpsql.ir.relations import RowSet, unsampled
 from dpsql.policy.model import ColumnPolicy
 from dpsql.policy.parameters import Automatic, Parameters
@@ -130,6 +130,7 @@ class _BlockBuilder:
         top_k_order = self._top_k_candidate()
         aliases = self._replace_everywhere()
         top_k = self._top_k(top_k_order, aliases)
+        limited_order = self._limited_order(aliases) if top_k is None else None
         self._check_error_applies()
         self._detach_private_clauses()
         single = all(self.relation.single(key.expression) for key in self.keys)
@@ -165,6 +166,7 @@ class _BlockBuilder:
             step_number=self.step_number,
             bounds_found=self._bounds_found(),
             public_groups=self.asked.public_groups,
+            limited_order=limited_order,
         )
 
     def _bound_rows(self, condition: exp.Expr | None) -> None:
@@ -645,14 +647,13 @@ class _BlockBuilder:
         args = self.select.args
         order, limit, offset = args.get("order"), args.get("limit"), args.get("offset")
         plain = not (args.get("having") or args.get("qualify") or args.get("distinct"))
-        if not (self.keys and order and limit and plain) or limit.args.get("limit_options"):
+        rows = _whole(limit)
+        if not (self.keys and order and plain) or rows is None:
             return None
-        rows, skipped = limit.expression, offset.expression if offset is not None else None
-        if not (isinstance(rows, exp.Literal) and rows.is_int):
+        skipped = 0 if offset is None else _whole(offset)
+        if skipped is None:
             return None
-        if skipped is not None and not (isinstance(skipped, exp.Literal) and skipped.is_int):
-            return None
-        wanted = int(rows.this) + (int(skipped.this) if skipped is not None else 0)
+        wanted = rows + skipped
         first = order.expressions[0]
         return (first, wanted) if first.args.get("desc") and wanted > 0 else None
 
@@ -684,6 +685,41 @@ class _BlockBuilder:
         unseen = aggregate.max_error is None and self._only_named_in(term)
         return TopK(measure, wanted, unseen=unseen)
 
+    def _limited_order(self, aliases: dict[str, exp.Expr]) -> LimitedOrder | None:
+        """Return the LIMIT that chooses groups in an order that noisy values have a part in."""
+        args = self.select.args
+        order, limit = args.get("order"), args.get("limit")
+        if not (self.keys and order and limit) or args.get("distinct"):
+            return None
+        number, options = limit.expression, limit.args.get("limit_options")
+        if not isinstance(number, exp.Literal) or number.is_string:
+            return None
+        keys = {f"{INTERNAL_PREFIX}k{place}" for place in range(len(self.keys))}
+        prefix, found = f"{INTERNAL_PREFIX}a", set[int]()
+        for term in self._order_terms(order, aliases):
+            columns = {column.name for column in term.find_all(exp.Column)}
+            found |= {int(c.removeprefix(prefix)) for c in columns if c.startswith(prefix)}
+            if isinstance(term, exp.Column):
+                keys.discard(term.name)
+            if not keys:  # no two groups are alike in them: further terms decide nothing
+                break
+        measures = {m for index in found for m in self.aggregates.found[index].measures}
+        percent = options is not None and bool(options.args.get("percent"))
+        named = tuple(sorted(measures))
+        return LimitedOrder(named, float(number.this), percent) if named else None
+
+    def _order_terms(self, order: exp.Expr, aliases: dict[str, exp.Expr]) -> Iterator[exp.Expr]:
+        """Yield what an ORDER BY sorts by, over released columns."""
+        items = [item.unalias() for item in self.select.expressions]
+        for term in order.expressions:
+            by = term.this.unnest()
+            if isinstance(by, exp.Var):  # ORDER BY ALL
+                yield from items
+            elif isinstance(by, exp.Literal) and by.is_int:
+                yield from items[int(by.this) - 1 : int(by.this)]
+            else:
+                yield by.transform(_said(aliases))
+
     def _only_named_in(self, term: exp.Expr) -> bool:
         """Tell whether a term names the only aggregate, and nothing else in the SELECT does."""
         named, others = (
@@ -713,6 +749,26 @@ class _BlockBuilder:
         if self.select.args.get("group") is None and not self.aggregates.found:
             self.select.set("distinct", None)  # its columns are the keys: groups are distinct
         self.select.set("group", None)
+
+
+def _said(aliases: Mapping[str, exp.Expr]) -> Callable[[exp.Expr], exp.Expr]:
+    """Return what puts in place of an alias the expression that it stands for."""
+
+    def said(node: exp.Expr) -> exp.Expr:
+        bare = isinstance(node, exp.Column) and not node.table
+        meant = aliases.get(fold(node.name)) if bare else None
+        return node if meant is None else meant.copy()
+
+    return said
+
+
+def _whole(limit: exp.Expr | None) -> int | None:
+    """Return how many rows LIMIT or OFFSET says; None without it, or where it is no plain number.
+
+    A number with a sign of percent is none.
+    """
+    rows = None if limit is None or limit.args.get("limit_options") else limit.expression
+    return int(rows.this) if isinstance(rows, exp.Literal) and rows.is_int else None
 
 
 def _unknown_call(node: exp.Expr) -> exp.Anonymous | None:
