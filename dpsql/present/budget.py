@@ -180,8 +180,10 @@ def _promise(report: BudgetReport) -> Iterator[str]:
         assert own is not None, "the policy limits every analyst"
         yield (
             f"Of that, the account's own limit is {_pair(own.budget)}; the rest is the whole price "
-            "of those views. A view that is shared later adds its own."
+            "of those views."
         )
+    if not report.total:
+        yield "A view of others that another policy shares, before or after, adds its own price."
     if promise.per_window:
         yield (
             "A window counts what is bought in it, and each view that may publish in it with its "

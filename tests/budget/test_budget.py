@@ -233,6 +233,7 @@ def test_a_session_reports_its_own_account_below_the_analysts_that_limits_it(
     assert "world/ana/notebook (session, " in repr(report)
     text = " ".join(repr(report).split())
     assert "all that all analysts together see is (ε 6, δ 9.537e-07)-differentially private" in text
+    assert "another policy shares" not in text  # all accounts are in it
 
 
 def test_the_owners_limit_binds_where_it_is_lower_and_says_whose_it_is(
@@ -589,6 +590,8 @@ def test_no_promise_is_made_that_a_lowered_limit_could_not_keep(
         ask(engine, policy, ledger, KNOWN)
     before = " ".join(repr(budget_report(policy, "ana", ledger)).split())
     assert "are (ε 4, δ 9.537e-07)-differentially private" in before
+    # What an earlier policy has shared is written down nowhere: its price is not in the figures.
+    assert "A view of others that another policy shares, before or after, adds its own" in before
     ledger.owner("olga").set_limits("world/ana", Budget.of(0.4, DELTA, Composition.ZCDP).limit)
     report = budget_report(policy, "ana", ledger)
     text = " ".join(repr(report).split())
