@@ -103,6 +103,24 @@ def plain_whole(value: object) -> int | None:
     return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
+def plain_truth(name: str, value: object) -> bool:
+    """Return True or False given as an argument. Raises ``ParameterError`` (``bad_parameter``)."""
+    found = plain_or(value, None)
+    if not isinstance(found, bool):
+        raise ParameterError(
+            f"{name} must be True or False, not {type_name(value)}", code="bad_parameter"
+        )
+    return found
+
+
+def plain_limit(value: object) -> int:
+    """Return a number of rows, given as an argument. Raises ``ParameterError`` below 1."""
+    limit = plain_whole(value)
+    if limit is None or limit < 1:
+        raise ParameterError("limit must be a whole number from 1", code="bad_parameter")
+    return limit
+
+
 def plain_items(values: object, most: int) -> tuple[object, ...] | dict[str, object]:
     """Return the members of a sequence, or of a mapping from texts, as they were passed.
 

@@ -14,7 +14,7 @@ from dpsql.client.answers import RemoteAnswer
 from dpsql.client.budget_requests import RemoteBudgetRequest, own_requests, request_budget
 from dpsql.client.transport import RemoteServer, bad_reply
 from dpsql.core.formatting import significant
-from dpsql.core.plain import plain_or
+from dpsql.core.plain import plain_limit, plain_or
 from dpsql.dbapi.cursor import Cursor
 from dpsql.policy.parameters import INSTEAD_OF, PrivacyParameters, check_parameter_name
 from dpsql.results.description import AnswerColumn, Description, QueryParameter
@@ -183,11 +183,11 @@ class RemoteConnection:
     def budget_requests(self, limit: int = 20) -> tuple[RemoteBudgetRequest, ...]:
         """List one's latest requests for more budget with their outcome, the latest first."""
         self.refuse_closed()
-        return own_requests(self._server, int(limit))
+        return own_requests(self._server, plain_limit(limit))
 
     def history(self, limit: int = 20) -> tuple[RemoteQuestion, ...]:
         """List the latest questions that were paid for, the latest first."""
-        found = self._call("GET", f"history?limit={int(limit)}")
+        found = self._call("GET", f"history?limit={plain_limit(limit)}")
         return _read(
             lambda: tuple(
                 RemoteQuestion(one["sql"], tuple(one["values"]), one["asked"], one["stored"])

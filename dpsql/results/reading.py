@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpsql.accuracy.intervals import Interval
 from dpsql.core import display
 from dpsql.core.formatting import printable
-from dpsql.core.plain import plain_whole
+from dpsql.core.plain import plain_truth, plain_whole
 from dpsql.core.schema import fold
 from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
 from dpsql.errors import AnswerWarning, ParameterError
@@ -248,7 +248,7 @@ class ReadableAnswer(ABC):
     def _table(self, intervals: bool, confidence: float) -> AnswerTable:
         self.warn(stacklevel=4)  # the caller of the method that asks for the table
         ends: Mapping[str, tuple[AddedColumn, AddedColumn]] = (
-            self.ends(confidence) if intervals else {}
+            self.ends(confidence) if plain_truth("intervals", intervals) else {}
         )
         return AnswerTable(
             self._answer, self._width, [column for pair in ends.values() for column in pair]

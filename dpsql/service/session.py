@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self, Unpack
 from weakref import ReferenceType, WeakSet, ref
 
 from dpsql.budget import AccountReport, BudgetReport, EarlierQuestion
-from dpsql.core.plain import plain_text
+from dpsql.core.plain import plain_limit, plain_text, plain_truth
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Schema
 from dpsql.engines.base.deadline import Deadline
@@ -342,7 +342,7 @@ class Session:
         reads every entry of the account.
         """
         self.refuse_closed()
-        return self._answerer.budget(compare=compare)
+        return self._answerer.budget(compare=plain_truth("compare", compare))
 
     def accounts(self) -> tuple[AccountReport, ...]:
         """Report the account that pays and the analyst's above it, without forecasts."""
@@ -352,7 +352,7 @@ class Session:
     def history(self, limit: int) -> tuple[EarlierQuestion, ...]:
         """List the analyst's latest questions, in any session, the latest first."""
         self.refuse_closed()
-        return self._answerer.history(limit)
+        return self._answerer.history(plain_limit(limit))
 
     def close(self) -> None:
         """Close the session and the resources it opened, after a running query."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from dpsql.core.plain import plain_or, plain_text, type_name
+from dpsql.core.plain import plain_or, plain_text, plain_truth
 from dpsql.core.remembered import Remembered
 from dpsql.core.schema import Column, fold, rules_of
 from dpsql.core.table_name import TableName, written
@@ -85,12 +85,12 @@ class Arguments:
             plain_values(values),
             None if mechanism is None else plain_text("mechanism", mechanism),
             parameters,
-            _boolean("fresh", fresh),
+            plain_truth("fresh", fresh),
         )
 
     def with_values(self, values: object, fresh: object = False) -> Arguments:
         """Return the same with values of query parameters. Raises what ``sql`` does."""
-        return replace(self, values=plain_values(values), fresh=_boolean("fresh", fresh))
+        return replace(self, values=plain_values(values), fresh=plain_truth("fresh", fresh))
 
     def refuse(self) -> None:
         """Refuse arguments to a statement that has no use for them."""
@@ -408,15 +408,6 @@ def statement_text(text: object) -> str:
     found = plain_or(text, None)
     if not isinstance(found, str):
         raise not_text()
-    return found
-
-
-def _boolean(name: str, value: object) -> bool:
-    found = plain_or(value, None)
-    if not isinstance(found, bool):
-        raise ParameterError(
-            f"{name} must be True or False, not {type_name(value)}", code="bad_parameter"
-        )
     return found
 
 
