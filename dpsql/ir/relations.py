@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
+from itertools import filterfalse
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -426,15 +427,78 @@ def unsampled(rows: RowSet) -> RowSet:
     )
 
 
-def _rebuilt(rows: RowSet, change: Callable[[_Derived, RowSet], RowSet]) -> RowSet:
-    """Make a relation anew: ``change`` makes each node over one source, given that source."""
+def unfiltered(rows: RowSet) -> RowSet:
+    """Return a relation of the same columns, with the rows that its conditions leave out as well.
+
+    Also those that a set operation or another relation leaves out. Of the conditions of joins those
+    are kept that two columns are the same.
+    """
+    leaving_out = Filter | Join | SemiJoin | Combined
+    if not any(isinstance(node, leaving_out) for node in bottom_up(rows)):
+        return rows
+
+    def pair(node: _Pair, left: RowSet, right: RowSet) -> RowSet:
+        match node:
+            case SemiJoin():
+                return left
+            case Join():
+                same = filter(_pairs_columns, _conjuncts(node.conditions))
+                return Join(left, right, node.kind, tuple(same))
+            case Combined():
+                return Combined(left, right, SetOperator.UNION, False, node.names)
+        return _pair_of(node, left, right)
+
+    return _rebuilt(
+        rows,
+        lambda node, source: source if isinstance(node, Filter) else replace(node, source=source),
+        pair,
+    )
+
+
+def _pairs_columns(condition: exp.Expr) -> bool:
+    """Tell whether a condition says that two columns are the same."""
+    sides = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else ()
+    return bool(sides) and all(isinstance(side, exp.Column) for side in sides)
+
+
+def _conjuncts(conditions: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    for condition in conditions:
+        yield from condition.flatten() if isinstance(condition, exp.And) else [condition]
+
+
+def computed_steps(rows: RowSet) -> Iterator[tuple[RowSet, tuple[exp.Expr, ...]]]:
+    """Yield what each step of a relation computes of rows, and these rows without conditions."""
+    for node in bottom_up(rows):
+        match node:
+            case Filter():
+                yield unfiltered(node.source), (node.condition,)
+            case Extend():
+                yield unfiltered(node.source), tuple(made.expression for made in node.computed)
+            case PerUnit():
+                keys = (key.expression for key in node.keys)
+                arguments = (v.argument for v in node.values if v.argument is not None)
+                yield unfiltered(node.source), (*keys, *arguments)
+            case Join() | SemiJoin():
+                pairs = Join(unfiltered(node.left), unfiltered(node.right), JoinKind.INNER, ())
+                yield pairs, tuple(filterfalse(_pairs_columns, _conjuncts(node.conditions)))
+
+
+def _pair_of(node: _Pair, left: RowSet, right: RowSet) -> RowSet:
+    return replace(node, left=left, right=right)
+
+
+def _rebuilt(
+    rows: RowSet,
+    change: Callable[[_Derived, RowSet], RowSet],
+    pair: Callable[[_Pair, RowSet, RowSet], RowSet] = _pair_of,
+) -> RowSet:
+    """Make a relation anew: ``change`` makes each node over one source, ``pair`` over two."""
     made: dict[int, RowSet] = {}
     for node in bottom_up(rows):
         if isinstance(node, _Derived):
             made[id(node)] = change(node, made[id(node.source)])
         elif isinstance(node, _Pair):
-            left, right = made[id(node.left)], made[id(node.right)]
-            made[id(node)] = replace(node, left=left, right=right)
+            made[id(node)] = pair(node, made[id(node.left)], made[id(node.right)])
         else:
             made[id(node)] = node
     return made[id(rows)]

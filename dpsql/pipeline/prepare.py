@@ -75,8 +75,7 @@ from dpsql.results.rows import Row
 from dpsql.sql.blocks.catalog import place_catalog
 from dpsql.sql.blocks.examined import (
     examine,
-    rows_to_try,
-    tried_expressions,
+    trials_of,
 )
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
@@ -751,9 +750,7 @@ class Preparer:
     def _try_out(self, block: Block) -> None:
         """Have the server compute the texts that it will be sent, over rows of edge values."""
         dialect = on_edge_rows(self.dialect)
-        rows = from_clause(rows_to_try(block), dialect)
-        self._engine.try_out(
-            rows,
-            tried_expressions(block, self.dialect),
-            partial(trial_statement, rows, dialect=dialect),
-        )
+        for over, expressions in trials_of(block, self.dialect):
+            rows = from_clause(over, dialect)
+            write = partial(trial_statement, rows, dialect=dialect)
+            self._engine.try_out(rows, expressions, write)

@@ -11,6 +11,7 @@ import pytest
 from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.sql_text import generated, text
+from helpers.support import connect
 
 import dpsql
 from dpsql.core.schema import Table, schema_of
@@ -20,7 +21,7 @@ from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.twin import Twin
 from dpsql.engines.embedded.types import _SCALARS, plain_type
 from dpsql.engines.evidence.edges import edge_values
-from dpsql.engines.evidence.evidence import evidence_for
+from dpsql.engines.evidence.evidence import Evidence, evidence_for
 from dpsql.engines.evidence.trials import TRIED
 from dpsql.errors import InternalError
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
@@ -163,3 +164,39 @@ def test_work_without_end_is_refused_all_the_same(monkeypatch: pytest.MonkeyPatc
         twin.compute_constants(generated(ENDLESS))
     # Work in a thread of the engine's own would be taken for a machine that is busy.
     assert 0.05 < time.thread_time() - begun < 2
+
+
+FAILING = "week(a.ts - a.d)"
+HIDDEN = [  # behind conditions that hold for no synthetic row
+    f"SELECT count(*) FROM (SELECT * FROM visits WHERE k = 77) AS a WHERE {FAILING} = 1",
+    f"SELECT count(*) FROM (SELECT uid FROM visits AS a WHERE k = 77 AND {FAILING} = 1)",
+    f"SELECT count(*) FROM (SELECT uid, {FAILING} AS z FROM visits AS a WHERE k = 77) WHERE z = 1",
+    f"SELECT count(*) FROM (SELECT uid, CASE WHEN k = 77 THEN {FAILING} END AS z FROM visits AS a) "
+    "WHERE z = 1",
+    f"SELECT count(*) FROM visits AS a WHERE uid IN (SELECT uid FROM visits WHERE n = 99) "
+    f"AND {FAILING} = 1",
+    "SELECT count(*) FROM visits AS b WHERE EXISTS (SELECT 1 FROM visits AS a WHERE a.uid = b.uid "
+    f"AND a.k = 77 AND {FAILING} = 1)",
+    "SELECT count(*) FROM (SELECT uid, d, ts FROM visits INTERSECT SELECT uid, d, ts FROM visits "
+    f"WHERE n = 99) AS a WHERE {FAILING} = 1",
+    f"SELECT avg(m) FROM (SELECT uid, max({FAILING}) AS m FROM visits AS a WHERE k = 77 "
+    "GROUP BY uid)",
+    f"SELECT count(*) FROM visits AS a JOIN visits AS b ON a.uid = b.uid AND a.k = 77 "
+    f"AND {FAILING} = 1",
+    "SELECT count(*) FROM visits AS a JOIN shops AS s ON a.k = s.k AND s.k = 77 "
+    f"WHERE {FAILING} = 1",
+]
+
+
+@pytest.mark.parametrize(
+    "asked", [f"SELECT count(*) FROM visits AS a WHERE {FAILING} = 1", *HIDDEN]
+)
+def test_no_condition_stands_before_what_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """Without evidence the trial alone must find what fails, wherever it stands."""
+    with connect(tmp_path) as con, fails_with("can_fail"):
+        con.explain(asked)
+    monkeypatch.setattr(Evidence, "objection", lambda self, plan: None)
+    with connect(tmp_path) as con, fails_with("fails"):
+        con.explain(asked)

@@ -1,13 +1,14 @@
 """Examination of a block before it is paid for: every expression over its private rows.
 
 As parts of it stand behind conditions that hold for few rows, or for none of those it is tried on,
-every part is examined for itself as well.
+every part is examined for itself as well, and all of it over rows that the conditions of subqueries
+leave out, too.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from sqlglot import exp
@@ -20,7 +21,7 @@ from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import AS_TYPED, TWIN
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
-from dpsql.ir.relations import RowSet, Scan, unnumbered
+from dpsql.ir.relations import RowSet, Scan, computed_steps, unfiltered, unnumbered
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.relations.from_clause import from_clause
@@ -59,7 +60,37 @@ def examine(block: Block, engine: Engine, text: str) -> tuple[SqlType | None, ..
         raise _can_fail(block, found.objection, text)
     if found.failing is not None:
         raise constant_fails(text, found.failing.reason, found.failing.literals)
+    for behind, parts in _behind_conditions(block, expressions):
+        objection = engine.examine(from_clause(behind, TWIN), parts).objection
+        if objection is not None:
+            raise _can_fail(block, objection, text)
     return found.types
+
+
+def _behind_conditions(block: Block, expressions: list[Sql]) -> Iterator[tuple[RowSet, list[Sql]]]:
+    """Yield what is computed of rows that a condition may keep from being tried, with these rows.
+
+    A subquery's condition can hold for no synthetic row: then nothing above it would be tried.
+    """
+    source = _source(block)
+    rows = unfiltered(source)
+    if rows is not source:
+        yield rows, expressions
+    for below, computed in computed_steps(source):
+        if not all(isinstance(node, exp.Column) for node in computed):
+            yield below, list(_with_parts(computed, below, TWIN))
+
+
+def _with_parts(computed: Iterable[exp.Expr], rows: RowSet, dialect: Dialect) -> dict[Sql, None]:
+    """Write expressions over the columns of rows, and their parts that have a text alone."""
+    table, found = Table("", rows.columns), dict[Sql, None]()
+    for whole in computed:
+        found[total_sql(whole, table, dialect)] = None
+        for part in _parts(whole):
+            with contextlib.suppress(QueryRefused):
+                found[total_sql(part, table, dialect)] = None
+    found.pop(sql("NULL"), None)  # of no type, and nothing is computed
+    return found or {dialect.cast(sql("NULL"), BIGINT): None}
 
 
 def _whole(block: Block, dialect: Dialect) -> list[Sql]:
@@ -107,7 +138,7 @@ def _listed(part: exp.Expr) -> int:
     return sum(len(value.this) for value in part.expressions if isinstance(value, exp.Literal))
 
 
-def tried_expressions(block: Block, dialect: Dialect) -> list[Sql]:
+def _tried_expressions(block: Block, dialect: Dialect) -> list[Sql]:
     """Write all row expressions of a block in the SQL of its engine.
 
     Parts come for themselves as well, unless the engine has no text for them alone, as for an
@@ -139,16 +170,30 @@ def _numbers(node: exp.Expr, table: Table, dialect: Dialect) -> Iterator[Sql]:
             yield dialect.try_cast(total_sql(node, table, dialect), type_, source)
 
 
-def rows_to_try(block: Block) -> RowSet:
-    """Return the rows that a block's expressions are tried over: of a table the columns they read.
+def trials_of(block: Block, dialect: Dialect) -> Iterator[tuple[RowSet, list[Sql]]]:
+    """Yield what an engine has to try of a block, with the rows of edge values that it is over.
+
+    First the expressions of the block, then those of subqueries with conditions, which its rows are
+    without. Raises ``QueryRefused`` for what the engine cannot compute.
+    """
+    whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
+    source = _source(block)
+    rows = unfiltered(source)
+    yield _columns_read(rows, whole), _tried_expressions(block, dialect)
+    for below, computed in computed_steps(source):
+        if not all(isinstance(node, exp.Column) for node in computed):
+            read = _columns_read(below, computed)
+            yield read, list(_with_parts(computed, read, dialect))
+
+
+def _columns_read(rows: RowSet, computed: Iterable[exp.Expr]) -> RowSet:
+    """Return rows for what is computed of them: of a table the columns that are read.
 
     The fewer columns, the shorter is a statement with constants for each of them.
     """
-    rows = _source(block)
     if not isinstance(rows, Scan):
         return rows
-    whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
-    read = {fold(c.name) for node in whole for c in node.find_all(exp.Column)}
+    read = {fold(c.name) for node in computed for c in node.find_all(exp.Column)}
     columns = tuple(c for c in rows.table.columns if fold(c.name) in read)
     return Scan(replace(rows.table, columns=columns or rows.table.columns[:1]))
 
