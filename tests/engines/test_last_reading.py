@@ -271,6 +271,53 @@ def test_a_stored_table_is_there_as_long_as_it_is_stored(
             scratch.integers(generated("SELECT count(*) FROM __dpsql_first WHERE k > 17"))
 
 
+def test_the_columns_of_a_stored_table_are_known_whatever_is_scanned_beside(
+    engine: OpenDuckDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = "SELECT 1 AS __dpsql_rid, 0.5 AS k"
+    with engine.run() as run, run.over(VISITS).scratch() as scratch:
+        scratch.store("__dpsql_first", generated(made))
+
+    def unbound(*_: object) -> None:
+        raise AssertionError("it was read before")
+
+    monkeypatch.setattr(duckdb_reading, "relation", unbound)
+    with engine.run() as run, run.over(Reads((TableName("seen"),))).scratch() as scratch:
+        scratch.store("__dpsql_first", generated(made))
+        scratch.integers(generated("SELECT __dpsql_rid FROM __dpsql_first"))
+
+
+def test_readings_share_a_connection_and_no_stored_table(
+    engine: OpenDuckDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[duckdb.DuckDBPyConnection] = []
+    cursor = engine.last_reading._cursor
+
+    def noted() -> duckdb.DuckDBPyConnection:
+        opened.append(cursor())
+        return opened[-1]
+
+    monkeypatch.setattr(engine.last_reading, "_cursor", noted)
+    count = "SELECT count(*) FROM __dpsql_stage WHERE {} IS NULL"
+    with engine.run() as run:
+        for column in ("k", "uid"):
+            with run.over(VISITS).scratch() as scratch:
+                scratch.store("__dpsql_stage", generated(f"SELECT {column} FROM visits"))
+                scratch.integers(generated(count.format(column)))
+        assert len(opened) == 1
+        with run.over(VISITS).scratch() as scratch:
+            with pytest.raises(EngineError):
+                scratch.integers(generated(count.format("uid") + " AND TRUE"))
+            scratch.store("__dpsql_stage", generated("SELECT uid AS n FROM visits"))
+            scratch.integers(generated(count.format("n")))
+        assert len(opened) == 2  # what it has after an error nobody knows
+    for connection in opened[1:]:
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+    engine.close()
+    with pytest.raises(duckdb.Error):
+        opened[1].execute("SELECT 1")
+
+
 TYPES_OF_KEYS = [
     *("BOOLEAN", "VARCHAR", "BLOB", "BIT", "UUID", "HUGEINT", "DOUBLE", "INTERVAL", "TIME"),
     *("DECIMAL(7,3)", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS", "ENUM('a', 'b''c')"),
@@ -283,7 +330,7 @@ TYPES_OF_KEYS = [
 def test_a_plan_tells_the_columns_that_the_engine_binds(type_: str) -> None:
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE t (x {type_})")
-        asked = 'SELECT x AS k, count(*) AS "m n" FROM t GROUP BY x'
+        asked = 'SELECT x AS k, count(*) AS "m n", 1 AS one, 0.5 AS half FROM t GROUP BY x'
         plan = plan_of(connection, generated(asked))
         assert plan is not None
         told = read_by_forms(plan.root, FORMS).columns()

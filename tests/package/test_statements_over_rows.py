@@ -62,7 +62,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     ),
     READING: (
         *("engines/duckdb/reading.py:DuckDBSheet._bound",),
-        *("engines/duckdb/reading.py:DuckDBSheet._bring", "engines/embedded/plans.py:plan_of"),
+        *("engines/duckdb/reading.py:_Bench._bring", "engines/embedded/plans.py:plan_of"),
         *("engines/postgresql/last.py:ServerSheet.read", "engines/postgresql/last.py:_known"),
         "engines/postgresql/last.py:ServerSheet._names",
         *("engines/spark/reading.py:SparkReading._planned",),

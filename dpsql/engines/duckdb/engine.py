@@ -701,6 +701,12 @@ class OpenDuckDB(EngineBase):
                 self._last_reading = LastReading(twin.cursor, self._schema)
             return self._last_reading
 
+    def close(self) -> None:
+        with self._twin_lock:
+            if self._last_reading is not None:
+                self._last_reading.close()
+        super().close()
+
     def run(self, seconds: float | None = None) -> DuckDBRun:
         return DuckDBRun(self._cursor, self.last_reading, self._streaming, seconds)
 

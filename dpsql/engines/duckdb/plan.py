@@ -73,7 +73,8 @@ class ReadPlan:
         """Tell names and types of the columns; None if one has no name, or its type no text."""
         found = []
         for each in self.selected:
-            name, type_ = each.get("alias"), any_plan_type(each.get("return_type"))
+            told = each.get("return_type") or (each.get("value") or {}).get("type")
+            name, type_ = each.get("alias"), any_plan_type(told)
             if not name or type_ is None:
                 return None
             found.append((str(name), type_))

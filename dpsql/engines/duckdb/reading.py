@@ -8,14 +8,16 @@ the same question has stored; and what :mod:`dpsql.engines.duckdb.forms` lists. 
 sent.
 
 A statement is read once. It is known again by its shape (:mod:`dpsql.engines.duckdb.shapes`)
-without the salt, and by the columns of the tables that it may scan: a plan follows from these. A
-stored table is one of them if its name stands in the text.
+without the salt, and by the columns of the tables that it may scan: a plan follows from these, and
+so do the columns of what is stored of it. A stored table is one of them if its name stands in the
+text.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
@@ -90,18 +92,19 @@ class ReadStatement:
     """The reading of a statement: its number of columns, and whether it scans listed tables.
 
     ``columns`` counts its columns, ``scans_listed`` tells whether it scans any of the listed
-    tables.
+    tables. ``made`` are names and types of the columns, None where its plan does not tell them all.
     """
 
     columns: int
     scans_listed: bool
+    made: _Columns | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
     """The inputs of a statement's plan: its shape, and the columns of the tables it scans.
 
-    All are digests: what one connection knows of its tables, no other holds.
+    All are digests: who does not know the tables of a statement finds nothing of it.
     """
 
     tables: bytes | None
@@ -140,7 +143,8 @@ class LastReading:
         }
         self._count = 0
         self.known = KNOWN if known is None else known
-        self._made: dict[_Key, _Columns] = {}  # of statements that were stored
+        self._bound: dict[_Key, _Columns] = {}  # columns of stored statements, by no plan
+        self._idle: list[_Bench] = []
 
     @property
     def count(self) -> int:
@@ -154,17 +158,28 @@ class LastReading:
 
     # -- for its sheets -----------------------------------------------------------------------
 
-    def opened(self) -> duckdb.DuckDBPyConnection:
-        """Open a connection to the twin."""
-        return self._cursor()
+    @contextmanager
+    def bench(self) -> Iterator[_Bench]:
+        """Lend a connection to the twin to a statement: one that others had, if there is any."""
+        try:
+            bench = self._idle.pop()
+        except IndexError:
+            bench = _Bench(self._cursor())
+        yield bench
+        self._idle.append(bench)  # unless something failed: nobody knows what it has then
 
-    def columns_of(self, key: _Key, bind: Callable[[], _Columns]) -> _Columns:
+    def close(self) -> None:
+        """Close the connections to the twin."""
+        while self._idle:
+            self._idle.pop().connection.close()
+
+    def bound(self, key: _Key, bind: Callable[[], _Columns]) -> _Columns:
         """Return the columns of a statement's stored table, which are bound once."""
-        found = self._made.get(key)
+        found = self._bound.get(key)
         if found is None:
-            if len(self._made) >= _REMEMBERED:
-                self._made.clear()
-            found = self._made[key] = bind()
+            if len(self._bound) >= _REMEMBERED:
+                self._bound.clear()
+            found = self._bound[key] = bind()
         return found
 
     def counted(self) -> None:
@@ -176,13 +191,13 @@ class LastReading:
         connection: duckdb.DuckDBPyConnection,
         statement: Sql,
         tables: Counter[tuple[str, ...]],
-    ) -> tuple[ReadStatement, ReadPlan]:
+    ) -> ReadStatement:
         """Read a statement that may scan these tables. Raises ``EngineError``."""
         found = self._plan(connection, statement)
         scanned = Counter({path: n for path, n in found.tables.items() if path[:2] != _STORED})
         if scanned and scanned != tables:
             raise EngineError()
-        return ReadStatement(len(found.selected), bool(scanned)), found
+        return ReadStatement(len(found.selected), bool(scanned), found.columns())
 
     def _plan(self, connection: duckdb.DuckDBPyConnection, statement: Sql) -> ReadPlan:
         plan = plan_of(connection, statement)
@@ -196,6 +211,39 @@ class LastReading:
 
 def _digest(text: bytes) -> bytes:
     return sha256(text).digest()
+
+
+class _Bench:
+    """A connection to the twin, and the stored tables that it has there, which are empty."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self._there: dict[str, _Columns] = {}
+
+    def lay_out(self, stored: Mapping[str, _Columns], text: str) -> None:
+        """Have the stored tables there that a statement names, and no other of these names.
+
+        Whoever had the connection before may have left tables. Raises ``EngineError``.
+        """
+        failed = False
+        try:
+            for name in _named(stored.keys() | self._there.keys(), text):
+                columns = stored.get(name)
+                if columns != self._there.get(name):
+                    self._bring(name, columns)
+        except duckdb.Error:
+            failed = True
+        if failed:
+            raise EngineError()
+
+    def _bring(self, name: str, columns: _Columns | None) -> None:
+        """Drop the table of a name, and make one of these columns, if there are."""
+        if self._there.pop(name, None) is not None:
+            execute(self.connection, sql("DROP TABLE temp.main.{}", quoted(name)))
+        if columns is not None:
+            listed = join(", ", (sql("{} {}", quoted(n), t.sql) for n, t in columns))
+            execute(self.connection, sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))
+            self._there[name] = columns
 
 
 class DuckDBSheet:
@@ -214,32 +262,29 @@ class DuckDBSheet:
         self._tables = Counter[tuple[str, ...]](names)
         self._over = over
         self._stored: dict[str, _Columns] = {}
-        self._there: dict[str, _Columns] = {}  # what the twin has of them
-        self._last: tuple[_Key, ReadPlan | None] | None = None  # what was read last
-        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._last: tuple[_Key, ReadStatement] | None = None  # what was read last
 
     def read(self, statement: Sql, given: GivenValues = ()) -> int:
         """Read a statement; returns how many columns it has."""
         self._reading.counted()
         key = self._key(statement)
-        found, plan = self._reading.known.get(key), None
+        found = self._reading.known.get(key)
         if found is None:
-            found, plan = self._reading.read(self._twin(statement), statement, self._tables)
+            with self._laid_out(statement) as connection:
+                found = self._reading.read(connection, statement, self._tables)
             self._reading.known.add(key, found)
-        self._last = key, plan
+        self._last = key, found
         return found.columns
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
         """Have the twin make an empty table of its columns before the next statement."""
         assert self._last is not None, "it was read"
-        key, plan = self._last
-
-        def bind() -> _Columns:
-            # What it is given has no type in its plan.
-            told = None if plan is None or given else plan.columns()
-            return told or self._bound(statement, given)
-
-        self._stored[name] = self._reading.columns_of(key, bind)
+        key, read = self._last
+        # What it is given has no type in its plan.
+        told = None if given else read.made
+        if told is None:
+            told = self._reading.bound(key, lambda: self._bound(statement, given))
+        self._stored[name] = told
 
     def dropped(self, name: str) -> None:
         """Have the twin drop a stored table before it reads the next statement."""
@@ -261,42 +306,23 @@ class DuckDBSheet:
     def _bound(self, statement: Sql, given: GivenValues) -> _Columns:
         """Return the names and types of a statement's columns. Raises ``EngineError``."""
         try:
-            found = relation(self._twin(statement), statement, list(given) or None)
-            types = (SqlType.of(str(type_)) for type_ in found.types)
-            return tuple(zip(found.columns, types, strict=True))
+            with self._laid_out(statement) as connection:
+                found = relation(connection, statement, list(given) or None)
+                types = (SqlType.of(str(type_)) for type_ in found.types)
+                return tuple(zip(found.columns, types, strict=True))
         except duckdb.Error:
             pass
         raise EngineError()
 
-    def _twin(self, statement: Sql) -> duckdb.DuckDBPyConnection:
-        """Return the connection to the twin, with the stored tables that a statement names.
+    @contextmanager
+    def _laid_out(self, statement: Sql) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Lend a connection to the twin, with the stored tables that a statement names.
 
-        They are empty. While all statements are known, nothing is done there.
+        While all statements are known, nothing is done there.
         """
-        if self._connection is None:
-            self._connection = self._reading.opened()
-        failed = False
-        try:
-            for name in _named(self._stored | self._there, statement.render(DUCKDB_TEXT)):
-                columns = self._stored.get(name)
-                if columns != self._there.get(name):
-                    self._bring(self._connection, name, columns)
-        except duckdb.Error:
-            failed = True
-        if failed:
-            raise EngineError()
-        return self._connection
-
-    def _bring(
-        self, connection: duckdb.DuckDBPyConnection, name: str, columns: _Columns | None
-    ) -> None:
-        """Have the twin drop its table of a name, and make one of these columns, if there are."""
-        if self._there.pop(name, None) is not None:
-            execute(connection, sql("DROP TABLE temp.main.{}", quoted(name)))
-        if columns is not None:
-            listed = join(", ", (sql("{} {}", quoted(n), t.sql) for n, t in columns))
-            execute(connection, sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))
-            self._there[name] = columns
+        with self._reading.bench() as bench:
+            bench.lay_out(self._stored, statement.render(DUCKDB_TEXT))
+            yield bench.connection
 
 
 def _named(tables: Iterable[str], text: str) -> list[str]:
