@@ -237,13 +237,15 @@ class _Bench:
             raise EngineError()
 
     def _bring(self, name: str, columns: _Columns | None) -> None:
-        """Drop the table of a name, and make one of these columns, if there are."""
-        if self._there.pop(name, None) is not None:
+        """Make the table of a name one of these columns, or drop it if there are none."""
+        self._there.pop(name, None)
+        if columns is None:
             execute(self.connection, sql("DROP TABLE temp.main.{}", quoted(name)))
-        if columns is not None:
-            listed = join(", ", (sql("{} {}", quoted(n), t.sql) for n, t in columns))
-            execute(self.connection, sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))
-            self._there[name] = columns
+            return
+        listed = join(", ", (sql("{} {}", quoted(n), t.sql) for n, t in columns))
+        made = sql("CREATE OR REPLACE TEMP TABLE {} ({})", quoted(name), listed)
+        execute(self.connection, made)
+        self._there[name] = columns
 
 
 class DuckDBSheet:
