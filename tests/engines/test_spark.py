@@ -229,6 +229,33 @@ def test_settings_of_the_owners_session_stay_and_are_not_inherited(world: SparkW
         world.session.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+def test_no_setting_of_the_cluster_gives_sql_another_meaning(world: SparkWorld) -> None:
+    """Under the first a date makes ``date_format`` fail; others write, read and order otherwise."""
+    others = {
+        "spark.sql.legacy.timeParserPolicy": "EXCEPTION",
+        "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "true",
+        "spark.sql.ansi.relationPrecedence": "true",
+        "spark.sql.parquet.filterPushdown": "true",
+    }
+    cluster = world.session.sparkContext._jsc.sc().conf()
+    for name, value in others.items():
+        cluster.set(name, value)
+    try:
+        assert world.session.newSession().conf.get("spark.sql.ansi.relationPrecedence") == "true"
+        engine = world.engine({"visits": VISITS})
+        with engine.run() as run:
+            found = unread(run).scratch()._session.conf
+            assert {name: found.get(name) for name in others} == {
+                "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+                "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
+                "spark.sql.ansi.relationPrecedence": "false",
+                "spark.sql.parquet.filterPushdown": "false",
+            }
+    finally:
+        for name in others:
+            cluster.remove(name)
+
+
 def test_a_name_is_never_the_path_of_a_file(world: SparkWorld, tmp_path: Path) -> None:
     secret = str(tmp_path / "secret")
     world.session.sql("SELECT 'password' AS p").write.parquet(secret)

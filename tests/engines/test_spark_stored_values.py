@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +223,92 @@ def test_settings_under_which_old_dates_fail_are_refused(session: Any) -> None:
             dpsql.SparkEngine(session)
     finally:
         session.conf.set(name, before)
+
+
+# -- which rows are read -------------------------------------------------------------------------
+
+
+BOTH_HOLD = [
+    "zero = 0",
+    "zero IN (0, 7)",
+    "nan > 100",
+    "NOT (nan <= 100)",
+    "isnan(nan) OR nan = 200",
+]
+"""Conditions that hold for -0.0 as for 0.0, and for NaN as for 200."""
+FEW_VALUES = ([5.0, 6.0], [5.0, 6.0])
+MANY_VALUES = ([-0.0] * UNITS_THERE, [float("nan")] * UNITS_THERE)
+ONE_VALUE = ([0.0], [200.0])
+
+
+def counted(session: Any, place: Path, parts: list[Any], kind: str) -> list[int]:
+    """Count units by conditions over a Parquet file, or over what the owner has cached of it."""
+    zero, nan = ([*chain(*values)] for values in zip(*parts, strict=True))
+    stored = pa.float32() if kind == "float" else pa.float64()
+    columns = {"zero": pa.array(zero, stored), "nan": pa.array(nan, stored)}
+    spelled = "FLOAT" if kind == "float" else "DOUBLE"
+    data = pa.table({"uid": range(len(zero)), **columns})
+    table_of(session, data, place / "visits", f"uid BIGINT, zero {spelled}, nan {spelled}")
+    if kind == "cached":
+        session.sql("CACHE TABLE visits")
+    try:
+        with dpsql.connect(session, dpsql.parse_policy(POLICY), place / "l.db", "ana") as con:
+            asked = (f"SELECT COUNT(*) FROM visits WHERE {each}" for each in BOTH_HOLD)
+            return [con.sql(each, epsilon=5).fetchall()[0][0] for each in asked]
+    finally:
+        session.sql("UNCACHE TABLE IF EXISTS visits")
+        session.sql("DROP TABLE visits")
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize("kind", ["double", "float", "cached"])
+def test_a_row_decides_of_no_other_whether_it_is_read(
+    session: Any, tmp_path: Path, kind: str
+) -> None:
+    """By statistics and dictionaries Spark passes over NaN and -0.0, but beside a row of others."""
+    without = counted(session, tmp_path / "without", [FEW_VALUES, MANY_VALUES], kind)
+    with_one = counted(session, tmp_path / "with", [FEW_VALUES, MANY_VALUES, ONE_VALUE], kind)
+    assert without == [UNITS_THERE] * len(BOTH_HOLD)
+    assert with_one == [UNITS_THERE + 1] * len(BOTH_HOLD)
+
+
+def test_a_double_is_read_so_that_no_format_has_statistics_of_it(
+    session: Any, tmp_path: Path
+) -> None:
+    """Settings are of Parquet and ORC: other formats get what conditions say of columns."""
+    columns = "uid BIGINT, v DOUBLE, f FLOAT"
+    data = pa.table({"uid": [1], "v": [1.5], "f": pa.array([1.5], pa.float32())})
+    table_of(session, data, tmp_path / "visits", columns)
+    (table,) = dpsql.SparkEngine(session).catalog().tables.values()
+    read = spark_schema.read_as(table).render(SPARK_TEXT)
+    told = session.newSession()
+    told.sql("USE stored")
+    plan = told.sql(f"SELECT uid FROM ({read}) WHERE v > 1 AND f > 1 AND uid > 0")._jdf
+    shown = plan.queryExecution().executedPlan().toString()
+    pushed = shown.split("PushedFilters: [")[1].split("]")[0]
+    assert "GreaterThan(uid,0)" in pushed
+    assert "GreaterThan(v" not in pushed
+    assert "GreaterThan(f" not in pushed
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_rows_of_a_unit_are_one_units_in_whichever_bucket_they_lie(
+    session: Any, tmp_path: Path
+) -> None:
+    session.sql(
+        "CREATE TABLE visits (uid BIGINT, k STRING) USING parquet CLUSTERED BY (uid) INTO 2 BUCKETS"
+    )
+    session.sql(f"INSERT INTO visits SELECT /*+ COALESCE(1) */ id, 'a' FROM range({UNITS_THERE})")
+    details = session.sql("DESCRIBE TABLE EXTENDED visits").collect()
+    (place,) = (Path(row[1].removeprefix("file:")) for row in details if row[0] == "Location")
+    swapped = {"_00000.": "_00001.", "_00001.": "_00000."}
+    for file in list(place.glob("*.parquet")):  # each bucket's file is that of the other, too
+        (bucket,) = (each for each in swapped if each in file.name)
+        copy = place / f"copy-{file.name.replace(bucket, swapped[bucket])}"
+        copy.write_bytes(file.read_bytes())
+    session.catalog.refreshTable("visits")
+    with dpsql.connect(session, dpsql.parse_policy(POLICY), tmp_path / "l.db", "ana") as con:
+        found = con.sql("SELECT COUNT(*) FROM visits", max_rows_contributed=1, epsilon=5)
+        assert found.fetchall() == [(UNITS_THERE,)]
+        found = con.sql("SELECT COUNT(*) FROM visits", max_rows_contributed=9, epsilon=5)
+        assert found.fetchall() == [(2 * UNITS_THERE,)]

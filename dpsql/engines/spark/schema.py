@@ -119,6 +119,9 @@ def read_as(table: Table, columns: Sequence[Column] | None = None) -> Sql:
     No row makes it fail: each cast has room for all values of the column. NULL are dates and
     timestamps outside of the years 1 to 9999, and decimals of more digits than their type has:
     files can hold them, and what Spark computes of them may fail.
+
+    A DOUBLE is multiplied by 1, which changes none: of a product no format has statistics, by which
+    it would leave out NaN that a condition holds for.
     """
     listed = [_read(column) for column in (table.columns if columns is None else columns)]
     return sql("SELECT {} FROM {}", join(", ", listed or [sql("1")]), _written(table.name))
@@ -127,6 +130,8 @@ def read_as(table: Table, columns: Sequence[Column] | None = None) -> Sql:
 def _read(column: Column) -> Sql:
     own, spelled = quoted(column.name), spark_type(column.type)
     value = sql("CAST({} AS {})", own, spelled)
+    if column.type == DOUBLE:
+        value = sql("({} * 1D)", value)
     ends = _ends(column.type)
     if ends is not None:
         least, most = (sql("CAST({} AS {})", literal(end), spelled) for end in ends)

@@ -6,7 +6,7 @@ import logging
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +25,20 @@ SPARK_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.groupByOrdinal": "true",
+        "spark.sql.icu.caseMappings.enabled": "true",
         "spark.sql.orderByOrdinal": "true",
+        # Whether a row is read follows from that row alone. By statistics and dictionaries Spark
+        # passes over parts of files, and of tables that the owner has cached, in which there is
+        # NaN or -0.0 that a condition holds for: a row of one unit beside them brings them back.
+        "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+        "spark.sql.orc.aggregatePushdown": "false",
+        "spark.sql.orc.filterPushdown": "false",
+        "spark.sql.parquet.aggregatePushdown": "false",
+        "spark.sql.parquet.filterPushdown": "false",
+        # All rows of a unit are found wherever they lie: by names of files Spark takes those of a
+        # bucket to be in one of them.
+        "spark.sql.sources.bucketing.enabled": "false",
+        "spark.sql.sources.v2.bucketing.enabled": "false",
         # With these, texts and names of questions would be patterns, or read the environment.
         "spark.sql.parser.escapedStringLiterals": "false",
         "spark.sql.parser.quotedRegexColumnNames": "false",
@@ -46,6 +59,8 @@ _REBASED: Final = (
 )
 _FAILING: Final = "EXCEPTION"
 _CARRIED: Final = ("spark.sql.shuffle.partitions", *_REBASED)
+_OTHER_MEANINGS: Final = ("spark.sql.ansi.", "spark.sql.legacy.")
+"""What the names of settings begin with under which SQL means, or fails on, something else."""
 _SCHEME: Final = "sc://"
 _MISSING: Final = "pyspark cannot be imported"
 
@@ -168,7 +183,18 @@ def _new(parent: SparkSession) -> SparkSession:
     session.catalog.setCurrentDatabase(parent.catalog.currentDatabase())
     for name in _CARRIED:
         session.conf.set(name, str(parent.conf.get(name)))
+    for name in _given_other_meanings(session):
+        with suppress(Exception):  # what cannot be unset is refused when the engine is made
+            session.conf.unset(name)
     return session
+
+
+def _given_other_meanings(session: SparkSession) -> list[str]:
+    """List the settings of a session that Spark's configuration gives another meaning to SQL."""
+    given: Mapping[str, str] = session.conf.getAll
+    return [
+        name for name in given if name.startswith(_OTHER_MEANINGS) and name not in SPARK_SETTINGS
+    ]
 
 
 def prepared(parent: SparkSession) -> SparkSession:
@@ -183,6 +209,13 @@ def prepared(parent: SparkSession) -> SparkSession:
             f"the setting {refused[0]} cannot be {SPARK_SETTINGS[refused[0]]} in this Spark",
             code="server_unsupported",
             hint="Results depend on it. Let sessions set it, or use another cluster.",
+        )
+    left = _given_other_meanings(session)
+    if left:
+        raise InterfaceError(
+            f"the setting {left[0]} cannot be unset in this Spark",
+            code="server_unsupported",
+            hint="Results depend on it. Let sessions unset it, or use another cluster.",
         )
     failing = [name for name in _REBASED if str(session.conf.get(name)).upper() == _FAILING]
     if failing:
