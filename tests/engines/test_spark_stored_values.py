@@ -312,3 +312,48 @@ def test_rows_of_a_unit_are_one_units_in_whichever_bucket_they_lie(
         assert found.fetchall() == [(UNITS_THERE,)]
         found = con.sql("SELECT COUNT(*) FROM visits", max_rows_contributed=9, epsilon=5)
         assert found.fetchall() == [(2 * UNITS_THERE,)]
+
+
+# -- long texts ----------------------------------------------------------------------------------
+
+LONG_TEXT = 2**20
+HELD = [
+    "s = ' a '",
+    "trim(s) || 'b' = 'ab'",
+    "s || s || s || s = ' a  a  a  a '",
+    "s || (s || s) = ' a  a  a '",
+    "concat(s, NULL, s) = ' a  a '",
+    "replace(s, 'x', 'yyyy') = ' a '",
+    "replace(s, ' a ', '') = ''",
+    "regexp_replace(s, 'x', 'yyyy', 'g') = ' a '",
+    "upper(lower(s)) = ' A '",
+    "split_part(s, 'a', 1) = ' '",
+    "md5(s || s) = md5(' a  a ')",
+]
+"""Conditions that hold for a short text, and for none that is long."""
+LONG_ONES = ["s IS NULL", "s || s || s || s IS NULL", "replace(s, 'x', 'yyyy') IS NULL"]
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_a_long_text_is_null_as_it_is_read_and_as_it_is_computed(
+    session: Any, tmp_path: Path
+) -> None:
+    texts = [" a "] * UNITS_THERE + ["x" * LONG_TEXT, "x" * (LONG_TEXT // 2 - 1)]
+    table_of(
+        session,
+        pa.table({"uid": range(len(texts)), "s": texts}),
+        tmp_path / "t",
+        "uid BIGINT, s STRING",
+    )
+    with dpsql.connect(session, dpsql.parse_policy(POLICY), tmp_path / "l.db", "ana") as con:
+
+        def count(condition: str) -> int:
+            asked = con.sql(f"SELECT COUNT(*) FROM visits WHERE {condition}", epsilon=5)
+            return int(asked.fetchall()[0][0])
+
+        assert [count(each) for each in HELD] == [UNITS_THERE] * len(HELD)
+        assert [count(each) for each in LONG_ONES] == [1, 2, 2]
+        joined = " || ".join(["s"] * 16)
+        assert count(f"{joined} = '{' a ' * 16}'") == UNITS_THERE
+        keys = con.sql("SELECT s || 'b' AS k, COUNT(*) AS n FROM visits GROUP BY k", epsilon=5)
+        assert (" a b", UNITS_THERE) in keys.fetchall()

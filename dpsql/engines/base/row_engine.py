@@ -76,6 +76,8 @@ class RowEngine(ABC):
     """Whether two operands may be of different types where DuckDB compares them."""
     joins_any: bool
     """Whether values of other types become texts where texts are joined."""
+    joins_many: bool
+    """Whether several texts are joined at once, as a guard of two writes both of them twice."""
     longest: int | None
     """Characters that an expression may have; None where it does not grow by being nested."""
     last_place: int

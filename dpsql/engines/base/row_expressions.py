@@ -563,8 +563,13 @@ class RowExpressions:
 
     def joined(self, node: exp.Expr) -> TypedValue:
         """Write ``||``, which is NULL if either is."""
-        given = [self._as_text("||", n) for n in (node.this, node.expression)]
-        return self._made("||", [self._operand("||", TEXTS, each) for each in given], VARCHAR)
+        parts = [node.this, node.expression]
+        while self._engine.joins_many and RULES.of(parts[0]) is RowExpressions.joined:
+            parts[:1] = [parts[0].this, parts[0].expression]
+        given = [self._operand("||", TEXTS, self._as_text("||", part)) for part in parts]
+        for each in given[2:]:
+            self._look_up("||", [VARCHAR.kind, each], [VARCHAR, each.type])
+        return self._made("||", given, VARCHAR, given=given[:2])
 
     def concat(self, node: exp.Expr) -> TypedValue:
         """Write concat, which passes over NULL."""

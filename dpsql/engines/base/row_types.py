@@ -20,6 +20,8 @@ INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 """The kinds of integers, from narrow to wide."""
 EXACT: Final = frozenset({*INTEGERS, "DECIMAL"})
 MOST_DIGITS: Final = 38
+MOST_TEXT_BYTES: Final = 2**19
+"""Bytes that no text has on a server: of 1664, as many as a row of PostgreSQL has, a gigabyte."""
 _SHORT: Final = 18  # digits of a decimal that 64 bits hold
 
 

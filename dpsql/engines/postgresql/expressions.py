@@ -18,9 +18,9 @@ from dpsql.core.sql import Sql, bare_word, digits, join, literal, number, sql
 from dpsql.core.sql_types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, SqlType
 from dpsql.engines.base.row_engine import Refusing, RowEngine, Write, named_by_number
 from dpsql.engines.base.row_expressions import number_value
-from dpsql.engines.base.row_types import INTEGERS, TypedValue
+from dpsql.engines.base.row_types import INTEGERS, MOST_TEXT_BYTES, TypedValue
 from dpsql.engines.postgresql import types as pg
-from dpsql.engines.postgresql.reading import MOST_TEXT_BYTES, within_years
+from dpsql.engines.postgresql.reading import within_years
 from dpsql.engines.postgresql.types import once
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.moment_formats import read_format
@@ -580,6 +580,7 @@ class PostgreSQLRows(RowEngine):
     typed_nulls = True
     mixes = False
     joins_any = True
+    joins_many = False
     longest = None
     last_place = 2**31 - 2**20 - 1
     part_named = staticmethod(extracted_part)

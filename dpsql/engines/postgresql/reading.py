@@ -19,6 +19,7 @@ from dpsql.core.quoting import Quoted
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, SqlRenderer, join, literal, name, sql
 from dpsql.core.sql_types import SqlType
+from dpsql.engines.base.row_types import MOST_TEXT_BYTES
 
 POSTGRESQL_TEXT: Final[SqlRenderer] = Quoted()
 """How SQL is written that PostgreSQL reads: the only place where names and literals become text."""
@@ -39,8 +40,6 @@ _TYPES: Final = {
     "json": "JSON",
     "jsonb": "JSON",
 }
-MOST_TEXT_BYTES: Final = 2**19
-"""Bytes that no text has: of as many as a row can have, 1664, all are less than a gigabyte."""
 _MOST_DIGITS: Final = 38
 _DOCUMENT: Final = literal("{}")
 _NUMERIC: Final = re.compile(r"numeric\((\d+),(-?\d+)\)")

@@ -19,6 +19,7 @@ from dpsql.core.sql_types import BIGINT, DOUBLE, INTEGER, SqlType
 from dpsql.engines.base.row_engine import RowEngine, Write, named_by_number
 from dpsql.engines.base.row_types import (
     MOST_DIGITS,
+    MOST_TEXT_BYTES,
     UNTYPED,
     TypedValue,
     exact_decimal,
@@ -281,7 +282,30 @@ def _substituted(text: Sql, pattern: str, put: str, flags: str) -> Sql:
     if flags != "g":
         raise SPARK_REFUSED("regexp_replace of the first match", "all are replaced there")
     escaped = put.replace("$", "\\$")
-    return sql("regexp_replace({}, {}, {})", text, _searched(pattern), literal(escaped))
+    made = sql("regexp_replace({}, {}, {})", text, _searched(pattern), literal(escaped))
+    return _of_few_bytes([text], MOST_TEXT_BYTES // max(1, len(put.encode())), made)
+
+
+def _replaced(text: Sql, taken: str, put: str) -> Sql:
+    made = sql("replace({}, {}, {})", text, literal(taken), literal(put))
+    return _of_few_bytes([text], MOST_TEXT_BYTES // max(1, len(put.encode())), made)
+
+
+def _of_few_bytes(texts: Sequence[Sql], most: int, made: Sql) -> Sql:
+    """Compute a text of others, NULL where it could be longer than any that is read.
+
+    Spark fails on texts of two gigabytes, and takes several times the bytes of each.
+    """
+    sizes = (sql("CAST(coalesce(octet_length({}), 0) AS BIGINT)", text) for text in texts)
+    return sql("CASE WHEN {} < {} THEN {} END", join(" + ", sizes), most, made)
+
+
+def _joined(*texts: Sql) -> Sql:
+    return _of_few_bytes(texts, MOST_TEXT_BYTES, sql("concat({})", join(", ", texts)))
+
+
+def _concat(*texts: Sql) -> Sql:
+    return _of_few_bytes(texts, MOST_TEXT_BYTES, sql("concat_ws('', {})", join(", ", texts)))
 
 
 # -- dates ----------------------------------------------------------------------------------------
@@ -428,7 +452,7 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "starts_with": _call(sql("startswith")),
         "ends_with": _call(sql("endswith")),
         "strpos": _bigint(_call(sql("instr"))),
-        "replace": lambda v, *texts: sql("replace({}, {})", v, join(", ", map(literal, texts))),
+        "replace": _replaced,
         "split_part": lambda v, end, place: sql("split_part({}, {}, {})", v, literal(end), place),
         "md5": lambda v: sql("md5(CAST({} AS BINARY))", v),
         "sha256": lambda v: sql("sha2(CAST({} AS BINARY), 256)", v),
@@ -437,8 +461,8 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
             "regexp_extract({}, {}, {})", v, _searched(pattern), group
         ),
         "regexp_replace": _substituted,
-        "||": _call(sql("concat")),
-        "concat": lambda *texts: sql("concat_ws('', {})", join(", ", texts)),
+        "||": _joined,
+        "concat": _concat,
         **{name: _bigint(_call(bare_word(name))) for name in _PARTS},
         "week": _bigint(_call(sql("weekofyear"))),
         "dayofweek": _bigint(lambda v: sql("(dayofweek({}) - 1)", v)),
@@ -498,6 +522,7 @@ class SparkRows(RowEngine):
     typed_nulls = False
     mixes = True
     joins_any = False
+    joins_many = True
     longest = _MOST
     last_place = 2**31 - 1
     part_named = staticmethod(word_of)

@@ -56,6 +56,7 @@ SPARK_AGGREGATES: Final = frozenset({"count", "sum", "min", "max"})
 SPARK_ON_ROWS: Final = frozenset(
     {"abs", "CEIL", "EXP", "ln", "LOG10", "LOG2", "pow", "between", "RLIKE"}
     | {"lower", "upper", "char_length", "trim", "ltrim", "rtrim", "left", "right", "substring"}
+    | {"octet_length"}
     | {"concat", "concat_ws", "Contains", "StartsWith", "date_trunc", "date_add", "datediff"}
     | {"last_day", "EndsWith", "instr", "replace", "split_part", "md5", "sha2", "unix_micros"}
     | {"make_date", "date_format", "regexp_extract", "regexp_replace"}

@@ -14,6 +14,7 @@ from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, SqlType
 from dpsql.core.table_name import MAIN, TableName
+from dpsql.engines.base.row_types import MOST_TEXT_BYTES
 from dpsql.engines.spark.casts import spark_type
 from dpsql.engines.spark.text import SPARK_TEXT, spark_quote
 
@@ -121,7 +122,8 @@ def read_as(table: Table, columns: Sequence[Column] | None = None) -> Sql:
     files can hold them, and what Spark computes of them may fail.
 
     A DOUBLE is multiplied by 1, which changes none: of a product no format has statistics, by which
-    it would leave out NaN that a condition holds for.
+    it would leave out NaN that a condition holds for. A text of ``MOST_TEXT_BYTES`` is NULL: Spark
+    fails where a text, or a row, takes two gigabytes, and what it computes of one takes more.
     """
     listed = [_read(column) for column in (table.columns if columns is None else columns)]
     return sql("SELECT {} FROM {}", join(", ", listed or [sql("1")]), _written(table.name))
@@ -132,6 +134,8 @@ def _read(column: Column) -> Sql:
     value = sql("CAST({} AS {})", own, spelled)
     if column.type == DOUBLE:
         value = sql("({} * 1D)", value)
+    if column.type == VARCHAR:
+        value = sql("CASE WHEN octet_length({v}) < {} THEN {v} END", MOST_TEXT_BYTES, v=value)
     ends = _ends(column.type)
     if ends is not None:
         least, most = (sql("CAST({} AS {})", literal(end), spelled) for end in ends)
