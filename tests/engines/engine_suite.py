@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -49,6 +50,7 @@ from scipy import stats
 from worlds import DuckDBWorld, small_tables
 
 from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.row_types import BLANKS
 from dpsql.errors import EngineError, QueryRefused
 from dpsql.ir.plan import OpenBounds, PreparedBlock, PreparedBoundsChoice, PreparedValueBounds
 from dpsql.ir.relations import scanned
@@ -129,6 +131,20 @@ def asked(case: Case, tables: Mapping[str, Filled]) -> Planned:
     if case.world == "small":
         return planned(case.statement, schema_for(tables), policy(), **parameters)
     return lineage_world.planned_here(case.statement, **parameters)
+
+
+def groups_of(world: EngineWorld, sql: str, tables: Mapping[str, Filled]) -> Groups:
+    """The exact groups of a question over a table ``t`` with a unit ``u``."""
+    listed = TablePolicy("t", PrivacyUnit("unit", "u"))
+    rules = replace(sensitivity.RULES, tables={"t": listed})
+    schema = schema_for(tables)
+    block = prepared(planned(sql, schema, rules).plans[0], schema)
+    return read_all(world.engine(tables), block).groups
+
+
+def is_blank(character: str) -> bool:
+    """Tell whether nothing is seen of a character: spaces, ends of lines, controls, formats."""
+    return unicodedata.category(character) in ("Zs", "Zl", "Zp", "Cc", "Cf")
 
 
 def fair(counts: Sequence[int], groups: int, cap: int) -> float:
@@ -774,11 +790,25 @@ class EngineSuite:
         for type_ in sorted(values.keys() & world.types):
             rows = [(place, value) for place, value in enumerate([*values[type_], None])]
             tables = {"t": Filled((("u", "BIGINT"), ("k", type_)), rows)}
-            listed = TablePolicy("t", PrivacyUnit("unit", "u"))
-            rules = replace(sensitivity.RULES, tables={"t": listed})
-            schema = schema_for(tables)
-            found = planned("SELECT k, count(DISTINCT u) FROM t GROUP BY k", schema, rules)
-            block = prepared(found.plans[0], schema)
-            answers = [read_all(each.engine(tables), block) for each in (reference, world)]
-            assert answers[1].groups == answers[0].groups, type_
-            assert len(answers[0].groups) == len(rows)
+            asked = "SELECT k, count(DISTINCT u) FROM t GROUP BY k"
+            expected, found = (groups_of(each, asked, tables) for each in (reference, world))
+            assert found == expected, type_
+            assert len(expected) == len(rows)
+
+    @pytest.mark.parametrize("trimmed", ["trim(k)", "trim(BOTH FROM k)", "ltrim(k)", "rtrim(k)"])
+    def test_texts_are_trimmed_of_what_duckdb_trims(
+        self, trimmed: str, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        drawn = random.Random(5)
+        blank = [chr(code) for code in range(1, 0x10000) if is_blank(chr(code))]
+        assert len(blank) > 100
+        texts = [*blank, *(f"{each}{each}x {each}y{each}" for each in blank)]
+        texts += ["".join(drawn.choices([*blank[:40], *BLANKS, "x"], k=6)) for _ in range(300)]
+        texts += ["".join(drawn.choices(BLANKS, k=9)) + "x" + BLANKS[::-1] for _ in range(20)]
+        rows = list(enumerate([*texts, BLANKS, "", None]))
+        tables = {"t": Filled((("u", "BIGINT"), ("k", "VARCHAR")), rows)}
+        # Where keys are equal, their units are counted.
+        asked = f"SELECT {trimmed} AS k, count(DISTINCT u) FROM t GROUP BY 1"
+        expected, found = (groups_of(each, asked, tables) for each in (reference, world))
+        assert found == expected
+        assert 200 < len(expected) < len(rows) - len(BLANKS)

@@ -13,6 +13,7 @@ from helpers.dialects import POSTGRESQL
 from helpers.value_differences import DIFFERENCES, SAME
 
 from dpsql.core.schema import Table
+from dpsql.engines.base.row_types import BLANKS
 
 if TYPE_CHECKING:
     from helpers.postgresql_server import Server
@@ -27,6 +28,19 @@ def in_duckdb(expression: str, type_: str, value: str) -> str | None:
         ((found,),) = connection.execute(sql, [value]).fetchall()
     result: str | None = found
     return result
+
+
+@pytest.mark.parametrize("word", ["trim", "ltrim", "rtrim"])
+def test_duckdb_trims_these_characters_and_no_other(word: str) -> None:
+    """All that there are, one by one: servers are told them (``BLANKS``)."""
+    sides = {"trim": "{0}x{0}", "ltrim": "{0}x", "rtrim": "x{0}"}
+    made = f"replace('{sides[word].format('#')}', '#', chr(code::INTEGER))"
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            "SELECT chr(code::INTEGER) FROM range(1114112) AS t(code) "
+            f"WHERE code NOT BETWEEN 55296 AND 57343 AND {word}({made}) = 'x' ORDER BY code"
+        ).fetchall()
+    assert "".join(character for (character,) in found) == BLANKS
 
 
 @pytest.mark.parametrize(("expression", "type_", "value", "here", "there", "_"), DIFFERENCES)

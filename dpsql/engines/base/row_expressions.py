@@ -22,6 +22,7 @@ from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, join, name, sql
 from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, TINYINT, VARCHAR, SqlType
 from dpsql.engines.base.row_engine import RowEngine, Write
 from dpsql.engines.base.row_types import (
+    BLANKS,
     EXACT,
     INTEGERS,
     UNTYPED,
@@ -552,7 +553,7 @@ class RowExpressions:
 
     def trim(self, node: exp.Expr) -> TypedValue:
         word = _TRIMMED.get(str(node.args.get("position")), "trim of its own")
-        return self._made(word, [self._text("trim", node.this)], VARCHAR)
+        return self._made(word, [self._text("trim", node.this)], VARCHAR, BLANKS)
 
     def like(self, node: exp.Expr) -> TypedValue:
         operands = [self._text("like", part) for part in (node.this, node.expression)]

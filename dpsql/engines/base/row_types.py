@@ -22,6 +22,10 @@ EXACT: Final = frozenset({*INTEGERS, "DECIMAL"})
 MOST_DIGITS: Final = 38
 MOST_TEXT_BYTES: Final = 2**19
 """Bytes that no text has on a server: of 1664, as many as a row of PostgreSQL has, a gigabyte."""
+BLANKS: Final = "".join(
+    map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000))
+)
+"""What DuckDB trims: all separators of Unicode that are spaces, no tabs, no ends of lines."""
 _SHORT: Final = 18  # digits of a decimal that 64 bits hold
 
 

@@ -246,6 +246,9 @@ def _compared_decimals(width: int, scale: int) -> tuple[str, ...]:
     return tuple(found)
 
 
+_SPACES: Final = "".join(
+    map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000))
+)
 _COMPARED: Final[Mapping[str, Sequence[str]]] = {
     "BOOLEAN": ("true", "false"),
     "SMALLINT": ("-32768", "-1", "0", "1", "2", "7", "32767"),
@@ -287,6 +290,7 @@ _COMPARED: Final[Mapping[str, Sequence[str]]] = {
             "$",
             "${x}",
         ),
+        *(f"{_SPACES}x{_SPACES}", "\u2003 7\xa0", "\u200bx\ufeff", "\x85x\u2028", _SPACES),
         *("\t7", "7\n", "\t x \n", "a\nb", "x\u0000y", "x" * 3000, "--", "null", "epoch"),
         *("1", "-1", "+5", " 7 ", "1 2", "1e3", "1e", "1.5", "2.5", "-2.5", "-0.5", ".5", "5."),
         *("7.", "1_000", "0x1F", "1.5f", "1d", "9" * 30, "1e400", "-1e400", "1e-400", "1e99999"),

@@ -441,6 +441,11 @@ def _month(moment: Sql) -> Sql:
     return sql("({} * 12 + EXTRACT(month FROM {}))", _year(moment), moment)
 
 
+def _trimmed(word: Sql) -> Write:
+    """Remove these characters: left to itself, PostgreSQL trims no blank but U+0020."""
+    return lambda text, blanks: sql("{}({}, {})", word, text, literal(blanks))
+
+
 _PARTS: Final = ("year", "quarter", "month", "week", "day", "isodow", "hour", "minute", "second")
 _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
     {
@@ -495,7 +500,9 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "substr": _substring,
         "left": lambda v, size: sql("left({}, {})", v, size),
         "right": lambda v, size: sql("right({}, {})", v, size),
-        "trim": lambda v: sql("btrim({}, ' ')", v),
+        **dict.fromkeys(("trim", "trim both"), _trimmed(sql("btrim"))),
+        "ltrim": _trimmed(sql("ltrim")),
+        "rtrim": _trimmed(sql("rtrim")),
         "like": lambda v, pattern, _: sql("({} LIKE {} ESCAPE '')", v, pattern),
         "not like": lambda v, pattern, _: sql("({} NOT LIKE {} ESCAPE '')", v, pattern),
         "contains": lambda v, part: sql("(strpos({}, {}) > 0)", v, part),

@@ -247,6 +247,11 @@ def _substring(text: Sql, *places: int) -> Sql:
     return sql("substring({}, {})", text, join(", ", map(digits, places)))
 
 
+def _trimmed(side: Sql) -> Write:
+    """Remove these characters: left to itself, Spark trims no blank but U+0020."""
+    return lambda text, blanks: sql("trim({} {} FROM {})", side, literal(blanks), text)
+
+
 def _like(negated: Sql) -> Write:
     """Compare with a constant pattern without escapes."""
 
@@ -391,7 +396,7 @@ def _days(sign: Sql) -> Write:
 
 
 _PARTS: Final = ("year", "quarter", "month", "day", "dayofyear", "hour", "minute", "second")
-_ALIKE: Final = ("sqrt", "exp", "lower", "upper", "trim", "ltrim", "rtrim", "contains")
+_ALIKE: Final = ("sqrt", "exp", "lower", "upper", "contains")
 _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
     {
         "try": lambda whole: whole,
@@ -446,7 +451,9 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "substr": _substring,
         "left": lambda v, size: sql("left({}, {})", v, size),
         "right": lambda v, size: sql("right({}, {})", v, size),
-        "trim both": _call(sql("trim")),
+        **dict.fromkeys(("trim", "trim both"), _trimmed(sql("BOTH"))),
+        "ltrim": _trimmed(sql("LEADING")),
+        "rtrim": _trimmed(sql("TRAILING")),
         "like": _like(EMPTY_SQL),
         "not like": _like(sql("NOT ")),
         "starts_with": _call(sql("startswith")),

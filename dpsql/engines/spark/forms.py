@@ -71,7 +71,6 @@ SPARK_SIGNS: Final = frozenset({"=", "<", "<=", ">", ">=", "<=>", "+", "-", "*",
 SPARK_WORDS: Final = frozenset(
     {"AS", "CASE", "WHEN", "THEN", "ELSE", "END", "AND", "OR", "NOT", "IN", "div"}
     | {"ASC", "DESC", "NULLS", "FIRST", "LAST", "null", "true", "false", "as"}
-    | {"None"}  # of trim: nothing but blanks
 )
 """Other words of expressions."""
 
@@ -84,6 +83,7 @@ SPARK_TYPES: Final = frozenset(
 SPARK_SHAPES: Final[Mapping[str, str]] = {
     "a list that depends on no other row": r"list#\d+ \[\]",
     "a pattern that is a constant": r"LIKE 0 ESCAPE '0'",
+    "the characters that are trimmed": r", Some\(0\)",
     "the zone of a moment": r", Some\(UTC\)",
     "no texts": r"cast\(null as array<string>\)",
     "an interval": r"INTERVAL '[0-9 :.-]+' [A-Z]+(?: TO [A-Z]+)?",

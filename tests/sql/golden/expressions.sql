@@ -548,5 +548,5 @@ FROM (
 );
 
 -- postgresql: 8ff620f0d810a886
--- spark: 1d75a2b1a33571a9
+-- spark: 92ead2eaea94b03a
 
