@@ -71,7 +71,7 @@ class LimitedOrder:
 
     def shown(self, released: int) -> int:
         """Return how many of the released groups are shown."""
-        number = self.number * released / 100 if self.percent else self.number
+        number = self.number / 100 * released if self.percent else self.number  # as the tail does
         return min(int(number), released)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ import dpsql
 from dpsql import parse_policy
 from dpsql.accuracy import intervals
 from dpsql.accuracy.chosen import ChosenNoise
+from dpsql.ir.query import LimitedOrder
 from dpsql.kinds import base as kinds
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 
@@ -46,7 +48,9 @@ CHOICES = [  # that no top-k can answer, and LIMIT makes by noisy values all the
     f"{ORDERED} ORDER BY n DESC LIMIT {100 * LIMIT / GROUPS}%",
     "SELECT count(DISTINCT uid) AS n, declared FROM visits GROUP BY declared "
     f"ORDER BY ALL LIMIT {LIMIT}",
+    ORDERED.replace("SELECT", "SELECT DISTINCT") + f" ORDER BY n LIMIT {LIMIT}",
 ]
+FRACTIONS = ["0.6", "0.5", "2.5", "5e-1", "15e-1", "25e-1", "29%", "35.5%"]
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +145,24 @@ def test_a_sentence_says_of_other_choices_that_it_is_not(
 ) -> None:
     with connect("zcdp") as con:
         assert "before rows were chosen" in con.sql(f"{ORDERED} {clause}").summary()
+
+
+@pytest.mark.parametrize("limit", FRACTIONS)
+def test_rows_that_a_fraction_shows_are_counted_as_the_tail_does(
+    connect: Callable[[str], dpsql.Connection], limit: str
+) -> None:
+    with connect("zcdp") as con:
+        found = con.sql(f"{ORDERED} ORDER BY n LIMIT {limit}")
+        assert not len(found.fetchall()) or "LIMIT's choice allowed for" in found.summary()
+
+
+@pytest.mark.parametrize("released", [50, 100, 365])
+def test_a_share_of_rows_is_counted_as_the_tail_does(released: int) -> None:
+    with duckdb.connect() as engine:
+        for percent in range(101):
+            asked = f"SELECT count(*) FROM (FROM range({released}) LIMIT {percent}%)"
+            ((rows,),) = engine.execute(asked).fetchall()
+            assert LimitedOrder((0,), percent, percent=True).shown(released) == rows
 
 
 def test_fetch_is_the_limit_that_it_is(connect: Callable[[str], dpsql.Connection]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Final
 
 from sqlglot import exp
@@ -689,10 +690,10 @@ class _BlockBuilder:
         """Return the LIMIT that chooses groups in an order that noisy values have a part in."""
         args = self.select.args
         order, limit = args.get("order"), args.get("limit")
-        if not (self.keys and order and limit) or args.get("distinct"):
+        if not (self.keys and order and limit):
             return None
-        number, options = limit.expression, limit.args.get("limit_options")
-        if not isinstance(number, exp.Literal) or number.is_string:
+        said, options = limit.expression, limit.args.get("limit_options")
+        if not isinstance(said, exp.Literal) or said.is_string:
             return None
         keys = {f"{INTERNAL_PREFIX}k{place}" for place in range(len(self.keys))}
         prefix, found = f"{INTERNAL_PREFIX}a", set[int]()
@@ -705,8 +706,9 @@ class _BlockBuilder:
                 break
         measures = {m for index in found for m in self.aggregates.found[index].measures}
         percent = options is not None and bool(options.args.get("percent"))
+        number = float(said.this) if percent else _rounded(said.this)
         named = tuple(sorted(measures))
-        return LimitedOrder(named, float(number.this), percent) if named else None
+        return LimitedOrder(named, number, percent) if named else None
 
     def _order_terms(self, order: exp.Expr, aliases: dict[str, exp.Expr]) -> Iterator[exp.Expr]:
         """Yield what an ORDER BY sorts by, over released columns."""
@@ -769,6 +771,12 @@ def _whole(limit: exp.Expr | None) -> int | None:
     """
     rows = None if limit is None or limit.args.get("limit_options") else limit.expression
     return int(rows.this) if isinstance(rows, exp.Literal) and rows.is_int else None
+
+
+def _rounded(said: str) -> float:
+    """Round a number of rows as the tail does: half of a decimal up, of a floating one to even."""
+    half = ROUND_HALF_EVEN if "e" in said.lower() else ROUND_HALF_UP
+    return float(Decimal(said).to_integral_value(half))
 
 
 def _unknown_call(node: exp.Expr) -> exp.Anonymous | None:
