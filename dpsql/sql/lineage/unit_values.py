@@ -19,6 +19,7 @@ from dpsql.core.schema import Column
 from dpsql.ir.relations import Computed, Extend, Join, JoinKind, Typed
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.legality import outside_subqueries
+from dpsql.sql.expressions.ranges import is_truth
 from dpsql.sql.lineage.join_columns import conjuncts
 from dpsql.sql.lineage.joins import Pair, depending_on, is_one_unit
 from dpsql.sql.lineage.names import Names, columns_below, generated_column, resolved_column
@@ -109,7 +110,7 @@ def with_value(
     if not rows.is_unit(key.name):
         keys.append(generated_column(unit))
     item = query.expressions[0].unalias().unnest()
-    call = item if _is_call(query) else exp.AnyValue(this=item.copy())
+    call = item if _is_call(query) else _only_value(names, item, rows)
     grouped = exp.Select(
         expressions=[key.copy(), call.copy()],
         group=exp.Group(expressions=[each.copy() for each in keys]),
@@ -143,6 +144,13 @@ def with_value(
 def _is_call(query: exp.Select) -> bool:
     """Tell whether a subquery asks for an aggregate of its rows."""
     return is_aggregate(query.expressions[0].unalias().unnest())
+
+
+def _only_value(names: Names, item: exp.Expr, rows: Relation) -> exp.Expr:
+    """Write the value of a unit's only row as an aggregate: BOOL_OR for truth values."""
+    truth = is_truth(names.resolve(item.copy(), rows), rows.table)
+    aggregate = exp.LogicalOr if truth else exp.AnyValue
+    return aggregate(this=item.copy())
 
 
 def _showing_unit(rows: Relation) -> tuple[Relation, str]:
