@@ -214,7 +214,7 @@ def _digest(text: bytes) -> bytes:
 
 
 class _Bench:
-    """A connection to the twin, and the stored tables that it has there, which are empty."""
+    """A connection to the twin, with empty tables in place of stored ones."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection

@@ -687,7 +687,7 @@ class _BlockBuilder:
         return TopK(measure, wanted, unseen=unseen)
 
     def _limited_order(self, aliases: dict[str, exp.Expr]) -> LimitedOrder | None:
-        """Return the LIMIT that chooses groups in an order that noisy values have a part in."""
+        """Return the LIMIT of an ORDER BY over noisy values; None for other orders."""
         args = self.select.args
         order, limit = args.get("order"), args.get("limit")
         if not (self.keys and order and limit):
@@ -754,7 +754,7 @@ class _BlockBuilder:
 
 
 def _said(aliases: Mapping[str, exp.Expr]) -> Callable[[exp.Expr], exp.Expr]:
-    """Return what puts in place of an alias the expression that it stands for."""
+    """Return a function from the name of an alias to its expression; other nodes stay."""
 
     def said(node: exp.Expr) -> exp.Expr:
         bare = isinstance(node, exp.Column) and not node.table

@@ -68,7 +68,7 @@ def examine(block: Block, engine: Engine, text: str) -> tuple[SqlType | None, ..
 
 
 def _behind_conditions(block: Block, expressions: list[Sql]) -> Iterator[tuple[RowSet, list[Sql]]]:
-    """Yield what is computed of rows that a condition may keep from being tried, with these rows.
+    """Yield the expressions computed behind conditions, with their rows before these conditions.
 
     A subquery's condition can hold for no synthetic row: then nothing above it would be tried.
     """
@@ -171,7 +171,7 @@ def _numbers(node: exp.Expr, table: Table, dialect: Dialect) -> Iterator[Sql]:
 
 
 def trials_of(block: Block, dialect: Dialect) -> Iterator[tuple[RowSet, list[Sql]]]:
-    """Yield what an engine has to try of a block, with the rows of edge values that it is over.
+    """Yield the expressions of a block for an engine to try, with the rows of edge values for them.
 
     First the expressions of the block, then those of subqueries with conditions, which its rows are
     without. Raises ``QueryRefused`` for what the engine cannot compute.
@@ -187,7 +187,7 @@ def trials_of(block: Block, dialect: Dialect) -> Iterator[tuple[RowSet, list[Sql
 
 
 def _columns_read(rows: RowSet, computed: Iterable[exp.Expr]) -> RowSet:
-    """Return rows for what is computed of them: of a table the columns that are read.
+    """Return rows with the columns read by some expressions; only those of a table are fewer.
 
     The fewer columns, the shorter is a statement with constants for each of them.
     """

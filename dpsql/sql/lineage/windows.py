@@ -100,7 +100,7 @@ def windows_written_out(select: exp.Select) -> exp.Select:
 
 
 def _complete(window: exp.Window, named: Mapping[str, exp.Window], used: set[str]) -> None:
-    """Add to a window what the one that it names says; not if both say it, which is no SQL."""
+    """Add the parts of a named window to a window; not if both have one, which is no SQL."""
     name = window.args.get("alias")
     base = None if name is None else named.get(fold(name.name))
     if base is None or base.args.get("alias") is not None or not _NAMED.hold(base):
