@@ -472,6 +472,8 @@ MORE: dict[str, dict[str, Any]] = {
         f"SELECT count(*) FROM visits v JOIN visits w ON v.uid = w.uid AND v.k {sign} w.k": {}
         for sign in ("<", "<=", ">", ">=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
     },
+    "SELECT count(s.size) FROM visits v LEFT JOIN shops s ON v.k + 1 = s.k": {},
+    "SELECT count(s.size) FROM shops s RIGHT JOIN visits v ON v.k + 1 = s.k": {},
     "SELECT s, count(DISTINCT uid) AS n FROM visits GROUP BY s ORDER BY n DESC LIMIT 3": {},
     "SELECT s, count(*) AS n FROM visits GROUP BY s ORDER BY n DESC LIMIT 3": {
         "max_groups_contributed": "unlimited"

@@ -193,7 +193,7 @@ OPERATORS: Final[dict[str, tuple[Mapping[str, Form], ...]]] = {
         },
     ),
     "LOGICAL_ANY_JOIN": (
-        {**_JOIN, "join_type": only("INNER", "SEMI", "ANTI"), "condition": _VALUE},
+        {**_JOIN, "join_type": only("INNER", "LEFT", "RIGHT", "SEMI", "ANTI"), "condition": _VALUE},
     ),
     "LOGICAL_CROSS_PRODUCT": ({"children": _TWO},),
     "LOGICAL_UNION": ({**_SET_OPERATION, "setop_all": only(True)},),
