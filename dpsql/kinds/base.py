@@ -65,7 +65,7 @@ from dpsql.ir.plan import (
 from dpsql.ir.query import NoiseFigure
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import NumericArray, ReleasedRows
-from dpsql.kinds.staged import StoredPairs, StoredStage
+from dpsql.kinds.staged import StagedRows, StoredPairs, StoredStage
 from dpsql.policy.limits import BoundingLimit
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -94,8 +94,8 @@ MANY: Final = np.arange(1, 101, dtype=np.int64)
 class BlockReading:
     """The inputs of reading a block: its rows, under a salt of this read alone.
 
-    ``estimates`` are those to be taken at the same rows. A ``stage`` has grouped these already, or
-    ``pairs`` where NumPy bounds.
+    ``estimates`` are those to be taken at the same rows. What is ``stored`` are these rows, grouped
+    already.
     """
 
     block: PreparedBlock
@@ -104,8 +104,17 @@ class BlockReading:
     salt: int
     progress: Percent
     estimates: Sequence[PreparedEstimate] = ()
-    stage: StoredStage | None = None
-    pairs: StoredPairs | None = None
+    stored: StagedRows | None = None
+
+    @property
+    def stage(self) -> StoredStage | None:
+        """The stored table of grouped rows, where SQL bounds."""
+        return self.stored if isinstance(self.stored, StoredStage) else None
+
+    @property
+    def pairs(self) -> StoredPairs | None:
+        """The kept pairs of grouped rows, where NumPy bounds."""
+        return self.stored if isinstance(self.stored, StoredPairs) else None
 
     @property
     def plan(self) -> BlockPlan:

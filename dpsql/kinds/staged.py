@@ -8,9 +8,10 @@ a table; where NumPy does, arrays of pairs.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.core.schema import Column
@@ -64,6 +65,17 @@ class StoredPairs(_Stored):
     groups: int
 
 
+StagedRows: TypeAlias = StoredStage | StoredPairs
+
+
+def stage_tables(stored: Iterable[StagedRows]) -> list[tuple[Stage, str]]:
+    """List the stages stored as tables, which a block reads by other statements than its rows.
+
+    Kept pairs are read by none that is not sent without them.
+    """
+    return [(each.stage, each.table) for each in stored if isinstance(each, StoredStage)]
+
+
 @dataclass(frozen=True, slots=True)
 class OpenPlace:
     """A place for a stage, under a salt of its own."""
@@ -83,7 +95,7 @@ class Stages:
     def __init__(self, source: PrivateSource, held: ExitStack) -> None:
         self._source = source
         self._held = held
-        self._stored: list[tuple[StoredStage | StoredPairs, OpenPlace]] = []
+        self._stored: list[tuple[StagedRows, OpenPlace]] = []
 
     def open(self, tables: tuple[TableName, ...]) -> OpenPlace:
         """Open a place for a stage that scans these tables."""
@@ -105,14 +117,12 @@ class Stages:
         self._stored.append((StoredPairs(place.salt, place.place, stage, pairs, groups), place))
 
     @property
-    def waiting(self) -> tuple[StoredStage | StoredPairs, ...]:
+    def waiting(self) -> tuple[StagedRows, ...]:
         """The stored stages, without those taken by blocks."""
         return tuple(stored for stored, _ in self._stored)
 
     @contextmanager
-    def taken(
-        self, stage: Stage | StreamedPairs | None
-    ) -> Iterator[StoredStage | StoredPairs | None]:
+    def taken(self, stage: Stage | StreamedPairs | None) -> Iterator[StagedRows | None]:
         """Lend a stored stage to a block, and drop it afterwards; None if there is none."""
         for number, (stored, place) in enumerate(self._stored):
             if stored.stage == stage:

@@ -17,7 +17,7 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine, Run
 from dpsql.errors import EngineError
-from dpsql.kinds.staged import Stages, StoredPairs, StoredStage
+from dpsql.kinds.staged import StagedRows, Stages
 from dpsql.ledger import Cause
 from dpsql.pipeline.purchase import Bought, Purchase, PurchaseReader
 from dpsql.pipeline.tail.key_spelling import KeySpelling
@@ -119,7 +119,7 @@ class Buyer:
         yield failure  # outside of any handler, so that not even a context quotes a row
 
     @property
-    def waiting(self) -> tuple[StoredStage | StoredPairs, ...]:
+    def waiting(self) -> tuple[StagedRows, ...]:
         """The stages stored in the present run, for the blocks bought next."""
         return () if self._stages is None else self._stages.waiting
 

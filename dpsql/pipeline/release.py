@@ -35,7 +35,7 @@ from dpsql.kinds.bounds_choice import PlaceWeights, read_staged_weights, read_we
 from dpsql.kinds.left_out import read_left_out
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray, ReleasedBlock, drawn_columns
-from dpsql.kinds.staged import Stages, StoredPairs, StoredStage, fresh_salt
+from dpsql.kinds.staged import StagedRows, Stages, fresh_salt, stage_tables
 from dpsql.kinds.streamed import pairs_of_block
 from dpsql.kinds.streamed_bounds import read_streamed_weights
 from dpsql.privacy.sampling.noise import EntropySource
@@ -79,7 +79,7 @@ def read_exact(
     dialect: Dialect,
     progress: Percent,
     estimates: Sequence[PreparedEstimate] = (),
-    stored: StoredStage | StoredPairs | None = None,
+    stored: StagedRows | None = None,
 ) -> Iterator[ExactBlock]:
     """Read a block's private rows in the engine's dialect; they are readable until this is left.
 
@@ -92,10 +92,8 @@ def read_exact(
         rows = source.over(Reads(scanned(block.plan.block.source.rows), salt))
     else:
         salt, rows = stored.salt, stored
-    stage = stored if isinstance(stored, StoredStage) else None
-    pairs = stored if isinstance(stored, StoredPairs) else None
     with release_kind(block.plan).read(
-        BlockReading(block, rows, dialect, salt, progress, estimates, stage, pairs)
+        BlockReading(block, rows, dialect, salt, progress, estimates, stored)
     ) as exact:
         yield exact
 
@@ -141,16 +139,13 @@ class RehearsedWays:
         self._planned: set[tuple[int, frozenset[str], str]] = set()
         self._planned_alone: set[str] = set()
 
-    def rehearse(self, wanted: Set[str], waiting: Sequence[StoredStage | StoredPairs] = ()) -> None:
+    def rehearse(self, wanted: Set[str], waiting: Sequence[StagedRows] = ()) -> None:
         """Have the engine plan all statements of the blocks, with estimates of these fingerprints.
 
         ``waiting`` are stages that are stored. It reads no row. Raises ``QueryRefused``
         (``does_not_bind``) for what it does not take.
         """
-        left = set(wanted)
-        # What is kept as pairs is read by no other statements than rows that are not.
-        tables = [stored for stored in waiting if isinstance(stored, StoredStage)]
-        untaken = [(stored.stage, stored.table) for stored in tables]
+        left, untaken = set(wanted), stage_tables(waiting)
         for place, block in enumerate(self._blocks):
             beside = release_kind(block.plan).beside(block, left)
             taken = frozenset(estimate.fingerprint for estimate in beside)

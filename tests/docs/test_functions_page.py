@@ -14,8 +14,8 @@ from dpsql.syntax.parse import parse
 from dpsql.syntax.row_nodes import ROW_NODES
 
 FUNCTIONS = generator("functions")
-# DATE_TRUNC is read as TimestampTrunc; constants are the same everywhere.
-NOT_SHOWN = {exp.DateTrunc, exp.Boolean}
+# DATE_TRUNC is read as TimestampTrunc.
+NOT_SHOWN = {exp.DateTrunc}
 # What the twin casts as another that is shown, and types whose columns no table shows.
 CASTS_NOT_SHOWN = {"TEXT", "TIMESTAMPNTZ", "TIMESTAMPTZ", "UINT", "USMALLINT", "UTINYINT"}
 
