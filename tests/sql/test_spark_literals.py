@@ -26,8 +26,9 @@ def literals(expression: str) -> list[str]:
 @pytest.mark.parametrize("call", ["contains({}, {})", "starts_with({}, {})", "{} || {}"])
 @pytest.mark.parametrize("place", ["{0}", "{1}", "{x}", "{}", "{{1}}"])
 def test_a_text_with_the_mark_of_a_place_lets_no_other_out(call: str, place: str) -> None:
-    assert literals(call.format(f"'{place}'", f"'{_INJECTED}'")) == [place, _INJECTED]
-    assert literals(call.format(f"'{_INJECTED}'", f"'{place}'")) == [_INJECTED, place]
+    for texts in ([place, _INJECTED], [_INJECTED, place]):
+        found = literals(call.format(*(f"'{text}'" for text in texts)))
+        assert found in (texts, texts * 2)  # a guard on the length of a text names both once more
 
 
 def test_a_name_with_the_mark_of_a_place_lets_no_text_out() -> None:
