@@ -430,8 +430,8 @@ def unsampled(rows: RowSet) -> RowSet:
 def unfiltered(rows: RowSet) -> RowSet:
     """Return a relation of the same columns, with the rows that its conditions leave out as well.
 
-    Also those that a set operation or another relation leaves out. Of the conditions of joins those
-    are kept that two columns are the same.
+    Also those that a set operation or another relation leaves out. Of the conditions of a join one
+    is kept that two columns are the same: more of them may hold together for no rows at all.
     """
     leaving_out = Filter | Join | SemiJoin | Combined
     if not any(isinstance(node, leaving_out) for node in bottom_up(rows)):
@@ -443,7 +443,7 @@ def unfiltered(rows: RowSet) -> RowSet:
                 return left
             case Join():
                 same = filter(_pairs_columns, _conjuncts(node.conditions))
-                return Join(left, right, node.kind, tuple(same))
+                return Join(left, right, node.kind, tuple(same)[:1])
             case Combined():
                 return Combined(left, right, SetOperator.UNION, False, node.names)
         return _pair_of(node, left, right)

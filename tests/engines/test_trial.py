@@ -185,6 +185,9 @@ HIDDEN = [  # behind conditions that hold for no synthetic row
     f"AND {FAILING} = 1",
     "SELECT count(*) FROM visits AS a JOIN shops AS s ON a.k = s.k AND s.k = 77 "
     f"WHERE {FAILING} = 1",
+    # Each holds for some of these rows, and all of them for none.
+    "SELECT count(*) FROM visits AS a JOIN visits AS b ON a.uid = b.uid AND a.k = b.k "
+    f"AND a.d = b.d AND a.n = b.k AND a.k = b.n AND a.uid = b.n WHERE {FAILING} = 1",
 ]
 
 
@@ -200,3 +203,11 @@ def test_no_condition_stands_before_what_is_tried(
     monkeypatch.setattr(Evidence, "objection", lambda self, plan: None)
     with connect(tmp_path) as con, fails_with("fails"):
         con.explain(asked)
+
+
+def test_a_trial_without_rows_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpsql.engines.base.twin._TRIED", 0)
+    asked = "SELECT count(*) FROM visits AS a JOIN shops AS s ON a.k = s.k WHERE a.n + 1 > 2"
+    with connect(tmp_path) as con, pytest.raises(InternalError) as refused:
+        con.explain(asked)
+    assert refused.value.code == "not_tried"

@@ -56,11 +56,13 @@ class Examined:
     None stands for types without a short name. ``objection`` names the first call that may fail
     where it stands, as the engine's table has it: ``week(INTERVAL)``; None if all are total.
     ``failing`` is the first constant among them, as they were typed, that can never be computed.
+    ``rows`` is the number of synthetic rows that they were tried on.
     """
 
     types: tuple[SqlType | None, ...]
     objection: str | None
     failing: FailingConstant | None = None
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

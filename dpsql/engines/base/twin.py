@@ -114,15 +114,15 @@ class Twin:
     def _looked_up(self, source: Sql, expressions: Sequence[Sql], typed: Sql | None) -> Examined:
         self._fill()
         plan = self._plan(sql("SELECT {} FROM {}", join(", ", expressions), source))
-        failing = None
+        failing, rows = None, 0
         if typed is not None:
             failing = failing_part(self._connection, self._plan(typed))
         objection = self._evidence.objection(plan)
         if objection is None:
             self._compute_constants(plan)
-            self._try(source, expressions)
+            rows = self._try(source, expressions)
         types = (_type_of(each) for each in plan["plans"][_FIRST]["expressions"])
-        return Examined(tuple(types), objection, failing)
+        return Examined(tuple(types), objection, failing, rows)
 
     def _plan(self, statement: Sql) -> dict[str, Any]:
         try:
@@ -143,14 +143,16 @@ class Twin:
         if found is not None:
             raise _fails(found.reason)
 
-    def _try(self, source: Sql, expressions: Sequence[Sql]) -> None:
-        """Compute the expressions on synthetic rows, every one of them."""
+    def _try(self, source: Sql, expressions: Sequence[Sql]) -> int:
+        """Compute the expressions on synthetic rows, every one of them; returns their number."""
         computed = sql("SELECT hash({}) FROM {}", join(", ", expressions), source)
         if not all(isinstance(piece, Name) or piece == "." for piece in source.pieces):
             computed = sql("{} LIMIT {}", computed, _TRIED)  # of one table there are few rows
         try:
-            self._in_time(lambda: execute(self._connection, computed).fetchnumpy())
+            found = self._in_time(lambda: execute(self._connection, computed).fetchnumpy())
+            (hashes,) = found.values()
             TRIED["trial"] += 1
+            return len(hashes)
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise _too_involved("Join fewer tables, on fewer columns.") from None
         except duckdb.Error as error:
@@ -192,7 +194,7 @@ class Twin:
             execute(self._connection, sql("COMMIT"))
         except duckdb.Error:
             execute(self._connection, sql("ROLLBACK"))
-            raise _not_tried() from None
+            raise not_tried() from None
         self._empty = []
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
@@ -245,7 +247,7 @@ def _type_of(expression: dict[str, Any]) -> SqlType | None:
     return plan_type(found)
 
 
-def _not_tried() -> InternalError:
+def not_tried() -> InternalError:
     """Build the error for a query without synthetic rows to try it on: it must not run."""
     return InternalError("there are no synthetic rows to try the query on", code="not_tried")
 

@@ -18,6 +18,7 @@ from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
+from dpsql.engines.base.twin import not_tried
 from dpsql.engines.dialects import AS_TYPED, TWIN
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
@@ -43,7 +44,8 @@ def examine(block: Block, engine: Engine, text: str) -> tuple[SqlType | None, ..
 
     Empty for a block that reads nothing but columns of one table. ``text`` is the statement. Raises
     ``QueryRefused`` for a block with a call that may fail on a row, with a constant that can never
-    be computed, or of which all parts together are too large.
+    be computed, or of which all parts together are too large; ``InternalError`` where there are no
+    synthetic rows to try it on.
     """
     expressions = examined_expressions(block, TWIN)
     if not expressions:
@@ -61,9 +63,11 @@ def examine(block: Block, engine: Engine, text: str) -> tuple[SqlType | None, ..
     if found.failing is not None:
         raise constant_fails(text, found.failing.reason, found.failing.literals)
     for behind, parts in _behind_conditions(block, expressions):
-        objection = engine.examine(from_clause(behind, TWIN), parts).objection
-        if objection is not None:
-            raise _can_fail(block, objection, text)
+        tried = engine.examine(from_clause(behind, TWIN), parts)
+        if tried.objection is not None:
+            raise _can_fail(block, tried.objection, text)
+        if not tried.rows:
+            raise not_tried()
     return found.types
 
 
