@@ -427,11 +427,12 @@ def unsampled(rows: RowSet) -> RowSet:
     )
 
 
-def unfiltered(rows: RowSet) -> RowSet:
+def unfiltered(rows: RowSet, *, paired: bool = True) -> RowSet:
     """Return a relation of the same columns, with the rows that its conditions leave out as well.
 
     Also those that a set operation or another relation leaves out. Of the conditions of a join one
-    is kept that two columns are the same: more of them may hold together for no rows at all.
+    is kept that two columns are the same: more of them may hold together for no rows at all. None
+    is kept without ``paired``: so that every row meets every other one.
     """
     leaving_out = Filter | Join | SemiJoin | Combined
     if not any(isinstance(node, leaving_out) for node in bottom_up(rows)):
@@ -442,8 +443,8 @@ def unfiltered(rows: RowSet) -> RowSet:
             case SemiJoin():
                 return left
             case Join():
-                same = filter(_pairs_columns, _conjuncts(node.conditions))
-                return Join(left, right, node.kind, tuple(same)[:1])
+                same = tuple(filter(_pairs_columns, _conjuncts(node.conditions)))
+                return Join(left, right, node.kind, same[:1] if paired else ())
             case Combined():
                 return Combined(left, right, SetOperator.UNION, False, node.names)
         return _pair_of(node, left, right)

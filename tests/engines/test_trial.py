@@ -188,6 +188,8 @@ HIDDEN = [  # behind conditions that hold for no synthetic row
     # Each holds for some of these rows, and all of them for none.
     "SELECT count(*) FROM visits AS a JOIN visits AS b ON a.uid = b.uid AND a.k = b.k "
     f"AND a.d = b.d AND a.n = b.k AND a.k = b.n AND a.uid = b.n WHERE {FAILING} = 1",
+    "SELECT count(*) FROM visits AS a JOIN (SELECT d FROM generate_series(DATE '2025-01-03', "
+    f"DATE '2025-01-05', INTERVAL 1 DAY) AS g(d)) AS c ON a.d = c.d WHERE {FAILING} = 1",
 ]
 
 

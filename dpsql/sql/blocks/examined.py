@@ -22,7 +22,15 @@ from dpsql.engines.base.twin import not_tried
 from dpsql.engines.dialects import AS_TYPED, TWIN
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
-from dpsql.ir.relations import RowSet, Scan, computed_steps, unfiltered, unnumbered
+from dpsql.ir.relations import (
+    Join,
+    RowSet,
+    Scan,
+    bottom_up,
+    computed_steps,
+    unfiltered,
+    unnumbered,
+)
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.relations.from_clause import from_clause
@@ -66,6 +74,9 @@ def examine(block: Block, engine: Engine, text: str) -> tuple[SqlType | None, ..
         tried = engine.examine(from_clause(behind, TWIN), parts)
         if tried.objection is not None:
             raise _can_fail(block, tried.objection, text)
+        if not tried.rows:  # of a calendar no day may be among the synthetic ones
+            apart = unfiltered(behind, paired=False)
+            tried = engine.examine(from_clause(apart, TWIN), parts)
         if not tried.rows:
             raise not_tried()
     return found.types
@@ -177,13 +188,17 @@ def _numbers(node: exp.Expr, table: Table, dialect: Dialect) -> Iterator[Sql]:
 def trials_of(block: Block, dialect: Dialect) -> Iterator[tuple[RowSet, list[Sql]]]:
     """Yield the expressions of a block for an engine to try, with the rows of edge values for them.
 
-    First the expressions of the block, then those of subqueries with conditions, which its rows are
-    without. Raises ``QueryRefused`` for what the engine cannot compute.
+    First the expressions of the block; where rows are joined, over all pairs of rows as well, as
+    none of them may be alike. Then those of subqueries with conditions, which its rows are without.
+    Raises ``QueryRefused`` for what the engine cannot compute.
     """
     whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
     source = _source(block)
     rows = unfiltered(source)
-    yield _columns_read(rows, whole), _tried_expressions(block, dialect)
+    expressions = _tried_expressions(block, dialect)
+    yield _columns_read(rows, whole), expressions
+    if any(isinstance(node, Join) for node in bottom_up(rows)):
+        yield unfiltered(source, paired=False), expressions
     for below, computed in computed_steps(source):
         if not all(isinstance(node, exp.Column) for node in computed):
             read = _columns_read(below, computed)
