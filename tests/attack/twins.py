@@ -154,7 +154,7 @@ LAST_READING = (
     Patch(
         "dpsql.engines.duckdb.reading",
         "LastReading.read",
-        _constant(ReadStatement(0, True)),
+        _constant((ReadStatement(0, True), None)),
     ),
     Patch("dpsql.engines.duckdb.reading", "KnownStatements.add", _constant(None)),
 )

@@ -245,9 +245,12 @@ def test_listings_hold_listed_tables_alone(
 
 @pytest.mark.slow
 def test_nothing_of_an_unlisted_table_can_be_reached_from_a_connection(
-    connection: Connection,
+    place: Path, connection: Connection
 ) -> None:
-    """Not even its name: what opening held is gone, but for what is closed at the end."""
+    """Not even its name, which opening held and other connections of the process may list."""
+    with connect(place, "ana", "salaries") as other:
+        other.sql("SELECT * FROM salaries")
+        other.sql("SELECT artist, count(*) FROM plays JOIN salaries USING (artist) GROUP BY 1")
     connection.sql("SELECT * FROM genres")
     connection.sql(COUNTED)
     texts = reached_texts(connection, skip=("_owned",))

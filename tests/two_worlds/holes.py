@@ -119,9 +119,9 @@ def _quotes_let_out() -> tuple[tuple[Any, str, Any], ...]:
 def _nothing_is_read() -> tuple[tuple[Any, str, Any], ...]:
     """What is about to be sent is bound, and its plan is not read."""
 
-    def read(self: Any, connection: Any, statement: Sql, tables: Any) -> ReadStatement:
+    def read(self: Any, connection: Any, statement: Sql, tables: Any) -> tuple[ReadStatement, None]:
         columns = len(connection.sql(statement.render(DUCKDB_TEXT)).columns)
-        return ReadStatement(columns, scans_listed=True)
+        return ReadStatement(columns, scans_listed=True), None
 
     return ((duckdb_reading.LastReading, "read", read),)
 

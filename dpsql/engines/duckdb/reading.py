@@ -10,7 +10,8 @@ sent.
 A statement is read once. It is known again by its shape (:mod:`dpsql.engines.duckdb.shapes`)
 without the salt, and by the columns of the tables that it may scan: a plan follows from these, and
 so do the columns of what is stored of it. A stored table is one of them if its name stands in the
-text.
+text. All connections of a process share what is known, which holds no names of the owner's; the
+columns of what is stored are known to the connections of one dataset.
 """
 
 from __future__ import annotations
@@ -92,12 +93,11 @@ class ReadStatement:
     """The reading of a statement: its number of columns, and whether it scans listed tables.
 
     ``columns`` counts its columns, ``scans_listed`` tells whether it scans any of the listed
-    tables. ``made`` are names and types of the columns, None where its plan does not tell them all.
+    tables. Names are not for everyone who shares the cache.
     """
 
     columns: int
     scans_listed: bool
-    made: _Columns | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class LastReading:
         }
         self._count = 0
         self.known = KNOWN if known is None else known
-        self._bound: dict[_Key, _Columns] = {}  # columns of stored statements, by no plan
+        self._made: dict[_Key, _Columns] = {}  # columns of stored tables
         self._idle: list[_Bench] = []
 
     @property
@@ -173,13 +173,13 @@ class LastReading:
         while self._idle:
             self._idle.pop().connection.close()
 
-    def bound(self, key: _Key, bind: Callable[[], _Columns]) -> _Columns:
-        """Return the columns of a statement's stored table, which are bound once."""
-        found = self._bound.get(key)
+    def made(self, key: _Key, find: Callable[[], _Columns]) -> _Columns:
+        """Return the columns of a statement's stored table, which are found once."""
+        found = self._made.get(key)
         if found is None:
-            if len(self._bound) >= _REMEMBERED:
-                self._bound.clear()
-            found = self._bound[key] = bind()
+            if len(self._made) >= _REMEMBERED:
+                self._made.clear()
+            found = self._made[key] = find()
         return found
 
     def counted(self) -> None:
@@ -191,13 +191,16 @@ class LastReading:
         connection: duckdb.DuckDBPyConnection,
         statement: Sql,
         tables: Counter[tuple[str, ...]],
-    ) -> ReadStatement:
-        """Read a statement that may scan these tables. Raises ``EngineError``."""
+    ) -> tuple[ReadStatement, _Columns | None]:
+        """Read a statement that may scan these tables. Raises ``EngineError``.
+
+        Returns the columns, too, or None where its plan does not tell them all.
+        """
         found = self._plan(connection, statement)
         scanned = Counter({path: n for path, n in found.tables.items() if path[:2] != _STORED})
         if scanned and scanned != tables:
             raise EngineError()
-        return ReadStatement(len(found.selected), bool(scanned), found.columns())
+        return ReadStatement(len(found.selected), bool(scanned)), found.columns()
 
     def _plan(self, connection: duckdb.DuckDBPyConnection, statement: Sql) -> ReadPlan:
         plan = plan_of(connection, statement)
@@ -264,29 +267,30 @@ class DuckDBSheet:
         self._tables = Counter[tuple[str, ...]](names)
         self._over = over
         self._stored: dict[str, _Columns] = {}
-        self._last: tuple[_Key, ReadStatement] | None = None  # what was read last
+        self._last: tuple[_Key, _Columns | None] | None = None  # what was read last
 
     def read(self, statement: Sql, given: GivenValues = ()) -> int:
         """Read a statement; returns how many columns it has."""
         self._reading.counted()
-        key = self._key(statement)
+        key, columns = self._key(statement), None
         found = self._reading.known.get(key)
         if found is None:
             with self._laid_out(statement) as connection:
-                found = self._reading.read(connection, statement, self._tables)
+                found, columns = self._reading.read(connection, statement, self._tables)
             self._reading.known.add(key, found)
-        self._last = key, found
+        self._last = (key if found.scans_listed else key.anywhere), columns
         return found.columns
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
         """Have the twin make an empty table of its columns before the next statement."""
         assert self._last is not None, "it was read"
-        key, read = self._last
-        # What it is given has no type in its plan.
-        told = None if given else read.made
-        if told is None:
-            told = self._reading.bound(key, lambda: self._bound(statement, given))
-        self._stored[name] = told
+        key, columns = self._last
+
+        def find() -> _Columns:
+            # What it is given has no type in its plan.
+            return self._bound(statement, given) if columns is None or given else columns
+
+        self._stored[name] = self._reading.made(key, find)
 
     def dropped(self, name: str) -> None:
         """Have the twin drop a stored table before it reads the next statement."""
