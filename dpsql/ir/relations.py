@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
-from itertools import filterfalse
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -45,7 +44,7 @@ class RowSet(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class _Derived(RowSet):
+class Derived(RowSet):
     """Rows made from one other relation, with the same columns unless a subclass says otherwise."""
 
     source: RowSet
@@ -98,7 +97,7 @@ class NumberedRows(RowSet):
 
 
 @dataclass(frozen=True, slots=True)
-class Rename(_Derived):
+class Rename(Derived):
     """All rows, and of their columns those that are named: each with its old and its new name."""
 
     names: tuple[tuple[str, str], ...]
@@ -109,7 +108,7 @@ class Rename(_Derived):
 
 
 @dataclass(frozen=True, slots=True)
-class EachRow(_Derived):
+class EachRow(Derived):
     """All rows of a table, each a privacy unit: ``name`` is a number that no other of them has.
 
     Which number it is, and the order of them, is left open, and another time it is another one.
@@ -122,14 +121,14 @@ class EachRow(_Derived):
 
 
 @dataclass(frozen=True, slots=True)
-class Filter(_Derived):
+class Filter(Derived):
     """The rows that fulfil a condition."""
 
     condition: exp.Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled(_Derived):
+class Sampled(Derived):
     """The rows of some privacy units, each unit taken with probability ``share``.
 
     It is a mark in the rows of a statement, and no step of reading them: which units are taken
@@ -148,7 +147,7 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
-class Extend(_Derived):
+class Extend(Derived):
     """All rows with further columns, whose types are not known yet (see :class:`Typed`)."""
 
     computed: tuple[Computed, ...]
@@ -158,7 +157,7 @@ class Extend(_Derived):
 
 
 @dataclass(frozen=True, slots=True)
-class Typed(_Derived):
+class Typed(Derived):
     """The same rows, some of whose columns turned out to be of these types."""
 
     types: tuple[Column, ...]
@@ -169,7 +168,7 @@ class Typed(_Derived):
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct(_Derived):
+class Distinct(Derived):
     """The different combinations of the values of some columns."""
 
     names: tuple[str, ...]
@@ -179,7 +178,7 @@ class Distinct(_Derived):
 
 
 @dataclass(frozen=True, slots=True)
-class OneSpelling(_Derived):
+class OneSpelling(Derived):
     """All rows, with one spelling for equal values of the columns ``names``.
 
     For rows that were made distinct or grouped, which leaves open which of several spellings stays.
@@ -216,7 +215,7 @@ class UnitValue:
 
 
 @dataclass(frozen=True, slots=True)
-class PerUnit(_Derived):
+class PerUnit(Derived):
     """One row per combination of keys, with exact values; the privacy unit is among the keys.
 
     Their types are not known yet (see :class:`Typed`). No function fails or depends on the order of
@@ -278,7 +277,7 @@ class PlaceValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed(_Derived):
+class Placed(Derived):
     """All rows, with values that follow from their places among rows of the same unit."""
 
     values: tuple[PlaceValue, ...]
@@ -301,7 +300,7 @@ def _type_of_place(value: PlaceValue, types: Mapping[str, SqlType]) -> SqlType:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair(RowSet):
+class BinaryOperator(RowSet):
     """Rows made of those of two relations."""
 
     left: RowSet
@@ -324,7 +323,7 @@ class JoinKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Join(_Pair):
+class Join(BinaryOperator):
     """The pairs of rows that fulfil all conditions, with unmatched rows as the kind says."""
 
     kind: JoinKind
@@ -332,7 +331,7 @@ class Join(_Pair):
 
 
 @dataclass(frozen=True, slots=True)
-class LinkJoin(_Pair):
+class LinkJoin(BinaryOperator):
     """Each row of a child table with its parent's: ``column`` of the left is ``key`` of the right.
 
     The two are compared as what they are, and no two parents share a key.
@@ -343,7 +342,7 @@ class LinkJoin(_Pair):
 
 
 @dataclass(frozen=True, slots=True)
-class SemiJoin(_Pair):
+class SemiJoin(BinaryOperator):
     """The left rows with a matching right row, each once; or those without one.
 
     ``negated``: those for which none does.
@@ -365,7 +364,7 @@ class SetOperator(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Combined(_Pair):
+class Combined(BinaryOperator):
     """A set operation over some columns of two relations, in order.
 
     ``distinct``: rows are compared, and each that is left appears once; else as often as SQL's ALL
@@ -408,97 +407,43 @@ def unnumbered(rows: RowSet) -> RowSet:
     Nothing is computed of such a number, so that all else is as it was.
     """
 
-    def change(node: _Derived, source: RowSet) -> RowSet:
+    def change(node: Derived, source: RowSet) -> RowSet:
         if not isinstance(node, EachRow):
             return replace(node, source=source)
         zero = Computed(node.name, exp.Literal.number(0))
         return Typed(Extend(source, (zero,)), (Column(node.name, BIGINT),))
 
-    return _rebuilt(rows, change)
+    return rebuilt(rows, change)
 
 
 def unsampled(rows: RowSet) -> RowSet:
     """Return a relation without the marks of samples in it."""
     if not any(isinstance(node, Sampled) for node in bottom_up(rows)):
         return rows
-    return _rebuilt(
+    return rebuilt(
         rows,
         lambda node, source: source if isinstance(node, Sampled) else replace(node, source=source),
     )
 
 
-def unfiltered(rows: RowSet, *, paired: bool = True) -> RowSet:
-    """Return a relation of the same columns, with the rows that its conditions leave out as well.
-
-    Also those that a set operation or another relation leaves out. Of the conditions of a join one
-    is kept that two columns are the same: more of them may hold together for no rows at all. None
-    is kept without ``paired``: so that every row meets every other one.
-    """
-    leaving_out = Filter | Join | SemiJoin | Combined
-    if not any(isinstance(node, leaving_out) for node in bottom_up(rows)):
-        return rows
-
-    def pair(node: _Pair, left: RowSet, right: RowSet) -> RowSet:
-        match node:
-            case SemiJoin():
-                return left
-            case Join():
-                same = tuple(filter(_pairs_columns, _conjuncts(node.conditions)))
-                return Join(left, right, node.kind, same[:1] if paired else ())
-            case Combined():
-                return Combined(left, right, SetOperator.UNION, False, node.names)
-        return _pair_of(node, left, right)
-
-    return _rebuilt(
-        rows,
-        lambda node, source: source if isinstance(node, Filter) else replace(node, source=source),
-        pair,
-    )
-
-
-def _pairs_columns(condition: exp.Expr) -> bool:
-    """Tell whether a condition says that two columns are the same."""
-    sides = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else ()
-    return bool(sides) and all(isinstance(side, exp.Column) for side in sides)
-
-
-def _conjuncts(conditions: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
-    for condition in conditions:
-        yield from condition.flatten() if isinstance(condition, exp.And) else [condition]
-
-
-def computed_steps(rows: RowSet) -> Iterator[tuple[RowSet, tuple[exp.Expr, ...]]]:
-    """Yield what each step of a relation computes of rows, and these rows without conditions."""
-    for node in bottom_up(rows):
-        match node:
-            case Filter():
-                yield unfiltered(node.source), (node.condition,)
-            case Extend():
-                yield unfiltered(node.source), tuple(made.expression for made in node.computed)
-            case PerUnit():
-                keys = (key.expression for key in node.keys)
-                arguments = (v.argument for v in node.values if v.argument is not None)
-                yield unfiltered(node.source), (*keys, *arguments)
-            case Join() | SemiJoin():
-                pairs = Join(unfiltered(node.left), unfiltered(node.right), JoinKind.INNER, ())
-                yield pairs, tuple(filterfalse(_pairs_columns, _conjuncts(node.conditions)))
-
-
-def _pair_of(node: _Pair, left: RowSet, right: RowSet) -> RowSet:
+def _pair_of(node: BinaryOperator, left: RowSet, right: RowSet) -> RowSet:
     return replace(node, left=left, right=right)
 
 
-def _rebuilt(
+def rebuilt(
     rows: RowSet,
-    change: Callable[[_Derived, RowSet], RowSet],
-    pair: Callable[[_Pair, RowSet, RowSet], RowSet] = _pair_of,
+    change: Callable[[Derived, RowSet], RowSet],
+    pair: Callable[[BinaryOperator, RowSet, RowSet], RowSet] = _pair_of,
 ) -> RowSet:
-    """Make a relation anew: ``change`` makes each node over one source, ``pair`` over two."""
+    """Make a relation anew: ``change`` makes each node over one source, ``pair`` over two.
+
+    A part that two relations share is made once.
+    """
     made: dict[int, RowSet] = {}
     for node in bottom_up(rows):
-        if isinstance(node, _Derived):
+        if isinstance(node, Derived):
             made[id(node)] = change(node, made[id(node.source)])
-        elif isinstance(node, _Pair):
+        elif isinstance(node, BinaryOperator):
             made[id(node)] = pair(node, made[id(node.left)], made[id(node.right)])
         else:
             made[id(node)] = node

@@ -207,6 +207,16 @@ def test_no_condition_stands_before_what_is_tried(
         con.explain(asked)
 
 
+def test_what_fails_in_few_rows_of_the_first_of_many_tables_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Evidence, "objection", lambda self, plan: None)
+    tables = ", ".join(f"visits AS {name}" for name in "abcdef")
+    same = " AND ".join(f"a.uid = {name}.uid" for name in "bcdef")
+    with connect(tmp_path) as con, fails_with("fails"):
+        con.explain(f"SELECT count(*) FROM {tables} WHERE {same} AND {FAILING} = 1")
+
+
 def test_a_trial_without_rows_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpsql.engines.base.twin._TRIED", 0)
     asked = "SELECT count(*) FROM visits AS a JOIN shops AS s ON a.k = s.k WHERE a.n + 1 > 2"

@@ -32,8 +32,10 @@ from dpsql.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dpsql.errors import QueryRefused
 from dpsql.ir import relations as algebra
 from dpsql.ir.relations import (
+    BinaryOperator,
     Combined,
     Computed,
+    Derived,
     Distinct,
     EachRow,
     Extend,
@@ -191,8 +193,8 @@ KINDS = {
     for name, found in vars(algebra).items()
     if isinstance(found, type) and issubclass(found, RowSet) and found is not RowSet
     if not name.startswith("_")
-} - {ViewScan}
-"""All nodes that there are, but for rows of materialized views: no statement of ours reads them."""
+} - {ViewScan, BinaryOperator, Derived}
+"""All nodes, but for abstract ones and rows of materialized views: no statement reads these."""
 
 
 # -- values ---------------------------------------------------------------------------------------

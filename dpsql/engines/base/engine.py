@@ -276,12 +276,17 @@ class Engine(Protocol):
         """
 
     def examine(
-        self, source: Sql, expressions: Sequence[Sql], typed: Sql | None = None
+        self,
+        source: Sql,
+        expressions: Sequence[Sql],
+        typed: Sql | None = None,
+        tried: Sql | None = None,
     ) -> Examined:
         """Examine expressions over the rows of a FROM clause, without a row of the owner's.
 
         ``typed`` computes them as they were typed, before they were made total: its constants are
-        computed. Raises ``QueryRefused`` where one does not bind, or fails on synthetic rows.
+        computed. They are computed over the synthetic rows of ``tried``, if that is given, which
+        has the columns of ``source``. Raises ``QueryRefused`` where one does not bind, or fails.
         """
 
     def compute_constants(self, statement: Sql) -> list[int | None]:

@@ -84,10 +84,14 @@ class EngineBase(ABC):
         return self._empty_twin().bind(statement)
 
     def examine(
-        self, source: Sql, expressions: Sequence[Sql], typed: Sql | None = None
+        self,
+        source: Sql,
+        expressions: Sequence[Sql],
+        typed: Sql | None = None,
+        tried: Sql | None = None,
     ) -> Examined:
         """Examine expressions over the rows of a FROM clause, on the twin."""
-        return self._empty_twin().examine(source, expressions, typed)
+        return self._empty_twin().examine(source, expressions, typed, tried)
 
     def compute_constants(self, statement: Sql) -> list[int | None]:
         """Compute a statement over constants alone, on the twin."""

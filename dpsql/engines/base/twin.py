@@ -59,7 +59,7 @@ class Twin:
     def __init__(self, schema: Schema, evidence: Evidence) -> None:
         self._evidence = evidence
         self._lock = threading.Lock()
-        self._examined: dict[tuple[Sql, tuple[Sql, ...], Sql | None], Examined] = {}
+        self._examined: dict[tuple[Sql, tuple[Sql, ...], Sql | None, Sql | None], Examined] = {}
         self._connection = duckdb.connect(":memory:", config=_CONFIG)
         self._empty = [table for table in schema.values() if table.unreadable is None]
         for table in self._empty:
@@ -81,20 +81,25 @@ class Twin:
                 raise _does_not_bind(first_line(error)) from None
 
     def examine(
-        self, source: Sql, expressions: Sequence[Sql], typed: Sql | None = None
+        self,
+        source: Sql,
+        expressions: Sequence[Sql],
+        typed: Sql | None = None,
+        tried: Sql | None = None,
     ) -> Examined:
         """Bind expressions over the rows of a FROM clause, and try them on edge values.
 
-        Of ``typed``, a statement of what they were made of, the constants are computed. Raises
-        ``QueryRefused`` where they do not bind (``does_not_bind``), and where they fail on
-        synthetic rows (``fails``); ``InternalError`` if there are no such rows to be had. What was
-        computed of all these rows once, is not computed again.
+        Of ``typed``, a statement of what they were made of, the constants are computed. They are
+        tried over the rows of ``tried``, or of ``source``. Raises ``QueryRefused`` where they do
+        not bind (``does_not_bind``), and where they fail on synthetic rows (``fails``);
+        ``InternalError`` if there are no such rows to be had. What was computed of all these rows
+        once, is not computed again.
         """
-        asked = source, tuple(expressions), typed
+        asked = source, tuple(expressions), typed, tried
         with self._lock:
             known = self._examined.get(asked)
             if known is None:
-                known = self._looked_up(source, expressions, typed)
+                known = self._looked_up(source, expressions, typed, tried or source)
                 self._examined[asked] = known
                 if len(self._examined) > _REMEMBERED:
                     del self._examined[next(iter(self._examined))]
@@ -111,7 +116,9 @@ class Twin:
         except duckdb.Error as error:
             raise _fails(first_line(error)) from None
 
-    def _looked_up(self, source: Sql, expressions: Sequence[Sql], typed: Sql | None) -> Examined:
+    def _looked_up(
+        self, source: Sql, expressions: Sequence[Sql], typed: Sql | None, tried: Sql
+    ) -> Examined:
         self._fill()
         plan = self._plan(sql("SELECT {} FROM {}", join(", ", expressions), source))
         failing, rows = None, 0
@@ -120,7 +127,7 @@ class Twin:
         objection = self._evidence.objection(plan)
         if objection is None:
             self._compute_constants(plan)
-            rows = self._try(source, expressions)
+            rows = self._try(tried, expressions)
         types = (_type_of(each) for each in plan["plans"][_FIRST]["expressions"])
         return Examined(tuple(types), objection, failing, rows)
 

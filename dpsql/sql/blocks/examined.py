@@ -8,7 +8,7 @@ leave out, too.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -22,15 +22,8 @@ from dpsql.engines.base.twin import not_tried
 from dpsql.engines.dialects import AS_TYPED, TWIN
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
-from dpsql.ir.relations import (
-    Join,
-    RowSet,
-    Scan,
-    bottom_up,
-    computed_steps,
-    unfiltered,
-    unnumbered,
-)
+from dpsql.ir.relations import Join, RowSet, Scan, bottom_up, unnumbered
+from dpsql.ir.trial_rows import computed_steps, unfiltered
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.relations.from_clause import from_clause
@@ -65,35 +58,32 @@ def examine(block: Block, engine: Engine, text: str) -> tuple[SqlType | None, ..
     rows_as_typed, as_typed = from_clause(source, AS_TYPED), _whole(block, AS_TYPED)
     changed = rows_as_typed != rows or not set(as_typed) <= set(expressions)
     typed = sql("SELECT {} FROM {}", join(", ", as_typed or [sql("1")]), rows_as_typed)
-    found = engine.examine(rows, expressions, typed if changed else None)
+    behind = unfiltered(source)
+    found = engine.examine(rows, expressions, typed if changed else None, from_clause(behind, TWIN))
     if found.objection is not None:
         raise _can_fail(block, found.objection, text)
     if found.failing is not None:
         raise constant_fails(text, found.failing.reason, found.failing.literals)
-    for behind, parts in _behind_conditions(block, expressions):
-        tried = engine.examine(from_clause(behind, TWIN), parts)
-        if tried.objection is not None:
-            raise _can_fail(block, tried.objection, text)
-        if not tried.rows:  # of a calendar no day may be among the synthetic ones
-            apart = unfiltered(behind, paired=False)
-            tried = engine.examine(from_clause(apart, TWIN), parts)
-        if not tried.rows:
-            raise not_tried()
+    if behind is not source and not found.rows:
+        _try_on_all_pairs(behind, expressions, engine)
+    # A subquery's condition can hold for no synthetic row: then nothing above it was tried.
+    for below, computed in computed_steps(source):
+        if all(isinstance(node, exp.Column) for node in computed):
+            continue
+        parts = list(_with_parts(computed, below, TWIN))
+        step = engine.examine(from_clause(below, TWIN), parts)
+        if step.objection is not None:
+            raise _can_fail(block, step.objection, text)
+        if not step.rows:
+            _try_on_all_pairs(below, parts, engine)
     return found.types
 
 
-def _behind_conditions(block: Block, expressions: list[Sql]) -> Iterator[tuple[RowSet, list[Sql]]]:
-    """Yield the expressions computed behind conditions, with their rows before these conditions.
-
-    A subquery's condition can hold for no synthetic row: then nothing above it would be tried.
-    """
-    source = _source(block)
-    rows = unfiltered(source)
-    if rows is not source:
-        yield rows, expressions
-    for below, computed in computed_steps(source):
-        if not all(isinstance(node, exp.Column) for node in computed):
-            yield below, list(_with_parts(computed, below, TWIN))
+def _try_on_all_pairs(rows: RowSet, expressions: Sequence[Sql], engine: Engine) -> None:
+    """Try expressions whatever rows meet: of a calendar no day may be among the synthetic ones."""
+    met = from_clause(unfiltered(rows, paired=False), TWIN)
+    if not engine.examine(met, expressions).rows:
+        raise not_tried()
 
 
 def _with_parts(computed: Iterable[exp.Expr], rows: RowSet, dialect: Dialect) -> dict[Sql, None]:

@@ -1,0 +1,174 @@
+"""Rows to try expressions on: those of a relation before its conditions.
+
+They are made of few synthetic rows of each table, and an expression that fails on many of them
+takes its time. Where two tables meet, each row meets some rows of the other. Where more do, each
+row of the larger side meets one row of the other, in turns that differ from join to join: so any
+two columns are tried with many pairs of values, and there are no more rows than two tables make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import filterfalse
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.schema import Column
+from dpsql.core.sql_types import BIGINT
+from dpsql.ir.relations import (
+    BinaryOperator,
+    Combined,
+    Computed,
+    EachRow,
+    Extend,
+    Filter,
+    Join,
+    JoinKind,
+    PerUnit,
+    Placed,
+    PlaceFunction,
+    PlaceValue,
+    RowSet,
+    SemiJoin,
+    SetOperator,
+    Typed,
+    bottom_up,
+    rebuilt,
+)
+
+_PAIR: Final = 2
+_SHARE: Final = 5
+"""Of two tables each row meets one in so many of the other.
+
+The values of a column come back after fewer or more rows, so that each meets any value of a column
+of the other table.
+"""
+_TURNS: Final = (53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
+"""Primes larger than a table: after so many rows of one side the turns of a join begin again.
+
+By the Chinese remainder theorem, rows that agree in the turns of two joins are far apart.
+"""
+
+
+def unfiltered(rows: RowSet, *, paired: bool = True) -> RowSet:
+    """Return a relation with these columns at least, and the rows that its conditions leave out.
+
+    Also those that a set operation or another relation leaves out. Of the conditions of a join one
+    is kept that two columns are the same: more of them may hold together for no rows at all. None
+    is kept without ``paired``: so that rows meet whatever they are.
+    """
+    leaving_out = Filter | Join | SemiJoin | Combined
+    if not any(isinstance(node, leaving_out) for node in bottom_up(rows)):
+        return rows
+
+    def pair(node: BinaryOperator, left: RowSet, right: RowSet) -> RowSet:
+        match node:
+            case SemiJoin():
+                return left
+            case Join():
+                same = tuple(filter(_pairs_columns, _conjuncts(node.conditions)))
+                return _meeting(left, right, node.kind, same[:1] if paired else ())
+            case Combined():
+                return Combined(left, right, SetOperator.UNION, False, node.names)
+        return replace(node, left=left, right=right)
+
+    return rebuilt(
+        rows,
+        lambda node, source: source if isinstance(node, Filter) else replace(node, source=source),
+        pair,
+    )
+
+
+def computed_steps(rows: RowSet) -> Iterator[tuple[RowSet, tuple[exp.Expr, ...]]]:
+    """Yield what each step of a relation computes of rows, and these rows without conditions."""
+    for node in bottom_up(rows):
+        match node:
+            case Filter():
+                yield unfiltered(node.source), (node.condition,)
+            case Extend():
+                yield unfiltered(node.source), tuple(made.expression for made in node.computed)
+            case PerUnit():
+                keys = (key.expression for key in node.keys)
+                arguments = (v.argument for v in node.values if v.argument is not None)
+                yield unfiltered(node.source), (*keys, *arguments)
+            case Join() | SemiJoin():
+                sides = unfiltered(node.left), unfiltered(node.right)
+                compared = filterfalse(_pairs_columns, _conjuncts(node.conditions))
+                yield _meeting(*sides, JoinKind.INNER, ()), tuple(compared)
+
+
+def _pairs_columns(condition: exp.Expr) -> bool:
+    """Tell whether a condition says that two columns are the same."""
+    sides = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else ()
+    return bool(sides) and all(isinstance(side, exp.Column) for side in sides)
+
+
+def _conjuncts(conditions: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    for condition in conditions:
+        yield from condition.flatten() if isinstance(condition, exp.And) else [condition]
+
+
+def _meeting(left: RowSet, right: RowSet, kind: JoinKind, same: tuple[exp.Expr, ...]) -> RowSet:
+    """Join some of two relations' rows, alike in two columns where ``same`` compares these."""
+    tables = _tables_met(left), _tables_met(right)
+    joins = sum(isinstance(node, Join) for side in (left, right) for node in bottom_up(side))
+    names = (f"{INTERNAL_PREFIX}{word}{joins}" for word in ("row", "place", "of", "any"))
+    row, place, count, constant = names
+    if sum(tables) == _PAIR:
+        if same:
+            return Join(left, right, kind, same)
+        shares = (_remainder(_column(each), exp.Literal.number(_SHARE)) for each in (row, place))
+        met = exp.EQ(this=next(shares), expression=next(shares))
+        return Join(EachRow(left, row), EachRow(right, place), kind, (met,))
+    turned = tables[0] < tables[1]
+    larger, smaller = (right, left) if turned else (left, right)
+    smaller, among = _alike(smaller, same, constant)
+    larger = EachRow(larger, row)
+    smaller = Placed(
+        smaller,
+        (
+            PlaceValue(place, PlaceFunction.NUMBER, None, among, ()),
+            PlaceValue(count, PlaceFunction.ROWS, None, among, ()),
+        ),
+    )
+    turn = _remainder(_column(row), exp.Literal.number(_TURNS[joins % len(_TURNS)]))
+    met = exp.EQ(
+        this=_remainder(_column(place), _column(count)),
+        expression=_remainder(turn, _column(count)),
+    )
+    left, right = (smaller, larger) if turned else (larger, smaller)
+    return Join(left, right, kind, (*same, met))
+
+
+def _tables_met(rows: RowSet) -> int:
+    """Return of how many tables the rows are all that can be made; two stand for more."""
+    found: dict[int, int] = {}
+    for node in bottom_up(rows):
+        of_sources = [found[id(source)] for source in node.sources] or [1]
+        count = max(of_sources) if isinstance(node, Combined) else sum(of_sources)
+        found[id(node)] = min(count, _PAIR)
+    return found[id(rows)]
+
+
+def _alike(
+    rows: RowSet, same: tuple[exp.Expr, ...], constant: str
+) -> tuple[RowSet, tuple[str, ...]]:
+    """Return rows, and the columns that are alike in all rows met by one."""
+    of_rows = {column.name for column in rows.columns}
+    compared = (c.name for condition in same for c in (condition.this, condition.expression))
+    among = tuple(name for name in compared if name in of_rows)
+    if among:
+        return rows, among
+    one = Extend(rows, (Computed(constant, exp.Literal.number(0)),))
+    return Typed(one, (Column(constant, BIGINT),)), (constant,)
+
+
+def _remainder(dividend: exp.Expr, divisor: exp.Expr) -> exp.Mod:
+    return exp.Mod(this=dividend, expression=divisor)
+
+
+def _column(name: str) -> exp.Column:
+    return exp.column(name, quoted=True)
