@@ -232,7 +232,12 @@ def corrected_ends(low: float, high: float, found: ShareEstimate) -> tuple[float
     What is kept is what there is times 1 - share: the interval holds it where both others hold.
     """
     upper = None if found.vague or found.high >= 1.0 else max(0.0, high) / (1 - found.high)
-    return max(0.0, low) / (1 - min(found.low, 1 - 1e-12)), upper
+    return max(0.0, low) / most_kept(found.low), upper
+
+
+def most_kept(left_out: float) -> float:
+    """Return the largest share that is kept where at least a share is left out; some always is."""
+    return 1 - min(left_out, 1 - 1e-12)
 
 
 def corrected_words(found: CorrectedTotal, confidence: float) -> str:

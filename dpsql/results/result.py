@@ -24,6 +24,7 @@ from dpsql.accuracy.left_out import (
     corrected_words,
     left_out_of,
     left_out_words,
+    most_kept,
     no_estimate,
 )
 from dpsql.accuracy.wording import Part, ShownAggregate
@@ -541,9 +542,8 @@ class Result(ReadableAnswer):
         intervals = self._intervals_compared(confidence)
         for name in found.columns:
             values = self._numbers(self.columns.index(name))
-            missing = values * (found.low / (1 - found.low)) if found.low < 1 else values * np.inf
             rows += len(values)
-            short += int((values + missing > intervals[name].high).sum())
+            short += int((values / most_kept(found.low) > intervals[name].high).sum())
         if not short:
             return ""
         return (

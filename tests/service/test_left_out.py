@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers.failures import fails_with
 from helpers.support import ANALYST, FILL, POLICY_TABLES, connect, policy, world_file
@@ -443,6 +444,20 @@ def test_a_warning_says_where_intervals_are_narrower_than_what_is_missing(tmp_pa
     assert part.low is not None
     assert part.low > 0.5
     assert "Beware: in 2 of 2 values that is more than their intervals take in" in result.summary()
+
+
+@pytest.mark.filterwarnings("error")
+def test_all_may_be_left_out_of_a_value_of_zero(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(tmp_path) as opened:
+        result = opened.sql(ASKED, left_out_share=0.03)
+    (part,) = result.left_out
+    monkeypatch.setattr(type(result), "_numbers", lambda self, position: np.array([0.0, 5.0]))
+    monkeypatch.setattr(
+        type(result), "left_out", [replace(part, share=1.0, low=1.0, high=1.0, columns=("n",))]
+    )
+    assert "Beware: in 1 of 2 values" in result.summary()
 
 
 def test_nothing_is_left_out_where_bounding_cannot(connection: dpsql.Connection) -> None:
