@@ -255,6 +255,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "reads the answer.",
         "no_ledger": "A question asked of a connection without a ledger, which can only explain.",
         "no_python_value": "Values that Python cannot hold; arrow() reads them.",
+        "package_incompatible": "A package that is installed here keeps dpsql from working; the "
+        "hint says which to uninstall.",
         "not_connected": "The notebook asks before `%dpsql connect`.",
         "not_pickled": "An answer with a type whose values no text stands for, as UNION, cannot go "
         "to another process.",

@@ -23,6 +23,7 @@ from dpsql.policy.ledger_place import announcement, place_beside, usual_place
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import NOT_GIVEN, NotGiven
 from dpsql.service.session import Closing, Dataset
+from dpsql.syntax.dialect import check_parser
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +58,7 @@ def opened_dataset(
 
     What it refuses is refused before the database is opened, or a ledger created.
     """
+    check_parser()
     if is_session(database):
         database = engine_of_session(database)
     if not isinstance(database, str | Path) and not hasattr(type(database), "catalog"):

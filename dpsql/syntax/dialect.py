@@ -25,6 +25,7 @@ from sqlglot.parser import Parser
 from sqlglot.parsers.duckdb import DuckDBParser
 
 from dpsql.core.schema import fold
+from dpsql.errors import InterfaceError
 from dpsql.syntax.other_words import OTHER_WORDS, READ_WHOLE, bare_unit
 
 WRITTEN_NAME = "written"
@@ -435,3 +436,21 @@ class PrivateDuckDB(DuckDB):
             option = PrivacyOption(this=start.text, expression=value)
             option.meta.update(start=start.start, end=self._prev.end)
             return option
+
+
+def check_parser() -> None:
+    """Refuse a compiled sqlglot, whose parser takes no dialect but its own.
+
+    Each statement would be refused as one that nobody understands. Raises ``InterfaceError``
+    (``package_incompatible``).
+    """
+    try:
+        PrivateDuckDB().parser()
+        return
+    except TypeError:
+        pass
+    raise InterfaceError(
+        "sqlglot is compiled here, by the package sqlglotc, and cannot parse dpsql's SQL",
+        code="package_incompatible",
+        hint="Uninstall it: pip uninstall sqlglotc. What needs it goes into another environment.",
+    )
