@@ -57,6 +57,7 @@ from dpsql.pipeline.first_answers import (
 from dpsql.pipeline.given_keys import with_keys_given
 from dpsql.pipeline.kept.fingerprint import estimate_fingerprints, fingerprint
 from dpsql.pipeline.known_keys import with_keys_narrowed
+from dpsql.pipeline.looked_up import finds_one
 from dpsql.pipeline.open_bounds import open_bounds
 from dpsql.pipeline.public_keys import with_keys_made
 from dpsql.pipeline.release import RehearsedWays, refuse_unknown_noise, rehearse_estimate
@@ -87,6 +88,7 @@ from dpsql.sql.expressions.first_answers import (
     to_answer_first,
 )
 from dpsql.sql.expressions.legality import plain_column
+from dpsql.sql.lineage.lookups import KeyComparison
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.left_out import left_out_sql, tables_read
@@ -620,6 +622,10 @@ class Preparer:
             public = None if empty else self._tails.public
             return decide(columns, column, rows, self._policy, public)
 
+        def finds(rows: RowSet, compared: Sequence[KeyComparison]) -> bool:
+            public = None if empty else self._tails.public
+            return finds_one(rows, compared, self._engine, self._policy, public)
+
         def validated(tree: exp.Query) -> Query:
             return validate(
                 tree,
@@ -635,6 +641,7 @@ class Preparer:
                 beside=beside,
                 bounds=question.bounds,
                 decides=decides,
+                finds_one=finds,
             )
 
         used = tree.copy()

@@ -706,6 +706,9 @@ class Grammar:
                 f"EXISTS (SELECT 1 FROM pub WHERE pub.i32 = {subject})",
                 f"NOT EXISTS (SELECT 1 FROM pub WHERE {subject} < pub.f64)",
                 f"NOT EXISTS (FROM pub WHERE {self._call(1)} IS NULL)",
+                f"(SELECT {inner} FROM pub{where} LIMIT 1) = {subject}",
+                f"(SELECT {inner} FROM pub WHERE pub.k = {subject}) IS NOT NULL",
+                f"(SELECT {inner} FROM (VALUES (1, {subject}), (2, {subject})) p(k, i32) WHERE p.k = {self._column('INTEGER')}) > 0",
             )
         )
         more = f" AND {self._condition(1)}" if self._chance(0.4) else ""

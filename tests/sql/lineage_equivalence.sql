@@ -232,3 +232,13 @@ SELECT count(*) FROM people p WHERE (SELECT bool_or(v.k = 3) FROM visits v WHERE
 SELECT t, count(*) FROM (SELECT uid, sum(n) OVER (PARTITION BY uid ORDER BY k ROWS UNBOUNDED PRECEDING) AS t FROM (SELECT uid, k, 1 AS n FROM visits)) GROUP BY t ORDER BY t
 SELECT t, c, count(*) FROM (SELECT uid, sum(n) OVER (PARTITION BY uid ORDER BY n, k, s, x ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS t, count(*) OVER (PARTITION BY uid ORDER BY k RANGE UNBOUNDED PRECEDING) AS c FROM visits) GROUP BY t, c ORDER BY t, c
 SELECT l, m, count(*) FROM (SELECT uid, last_value(s) OVER w AS l, max(n) OVER w AS m FROM visits WINDOW w AS (PARTITION BY uid ORDER BY n, k, s, x ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) GROUP BY l, m ORDER BY l, m
+SELECT (SELECT region FROM towns t WHERE t.city = p.city) AS r, count(*) FROM people p GROUP BY r ORDER BY r
+SELECT k, (SELECT region FROM towns WHERE towns.city = s) AS r, (SELECT upper(region) FROM towns WHERE towns.city = s) AS u, count(*) FROM visits GROUP BY ALL ORDER BY ALL
+SELECT count(*), sum((SELECT size FROM shops s WHERE s.k = v.k AND s.name <> 'town1' AND s.uid = s.k)) FROM visits v WHERE coalesce((SELECT region FROM towns t WHERE t.city = v.s), 'none') <> 'south'
+SELECT (SELECT b.low FROM (VALUES (0, 10), (10, 20), (20, 99)) b(low, high) WHERE v.n >= b.low AND v.n < b.high) AS low, count(*) FROM visits v GROUP BY low ORDER BY low
+SELECT l, count(*) FROM (SELECT uid, (SELECT name FROM (VALUES (1, 'one'), (2, 'two')) b(k, name) WHERE b.k = v.k LIMIT 1) AS l FROM visits v) GROUP BY l ORDER BY l
+SELECT city, (SELECT region FROM towns t WHERE t.city = p.city) AS r, count(*) FROM people p GROUP BY city ORDER BY city
+SELECT city, count(*) FROM people GROUP BY city HAVING EXISTS (SELECT 1 FROM towns t WHERE t.city = people.city AND region = 'north') ORDER BY city
+SELECT (SELECT o.k FROM orders o WHERE o.okey = i.okey) AS k, count(*) FROM items i GROUP BY k ORDER BY k
+SELECT c, count(*) FROM (SELECT uid, (SELECT k FROM visits v WHERE v.uid = p.uid ORDER BY n DESC, s, k, x LIMIT 1) AS c FROM people p) GROUP BY c ORDER BY c
+SELECT (SELECT max(size) FROM shops s WHERE s.k = v.k) AS m, count(*) FROM visits v GROUP BY m ORDER BY m

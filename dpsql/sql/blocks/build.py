@@ -8,7 +8,7 @@ LIMIT, window functions) is left standing on those columns, as part of the publi
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Final
@@ -56,6 +56,8 @@ _CLAUSES = frozenset(
 _ALIKE = 0.7  # of two names: above it, one may be meant by the other
 Descend = Callable[[exp.Query], None]
 Beside = Callable[[exp.Select], None]
+Around = Callable[[exp.Query], Sequence[exp.Column]]
+"""Lists the columns in a subquery that are of the rows around it."""
 Decides = Callable[[RowSet, Collection[str], str], bool]
 """Tells whether some columns of rows decide another of a public table, as a key of it."""
 
@@ -70,6 +72,7 @@ def build_block(
     asked: AskedOptions,
     descend: Descend,
     beside: Beside,
+    around: Around,
     decides: Decides,
     found: FoundBounds | None = None,
     finds: bool = False,
@@ -79,14 +82,16 @@ def build_block(
 
     ``relation`` is what its FROM clause means, ``names`` resolves columns, ``link_keys`` are those
     by which tables are linked. ``descend`` is called for every subquery of the tail part,
-    ``beside`` for every SELECT over the same rows, whose names are ``resolved``. ``decides`` looks
-    for keys of public tables. ``found`` are the bounds that were found for it, if any were asked to
-    be; ``finds`` says that bounds of values can be found. Raises ``QueryRefused`` or
-    ``UnknownName`` with the place of what cannot be answered.
+    ``beside`` for every SELECT over the same rows, whose names are ``resolved``. ``around`` lists
+    what subqueries name of these, ``decides`` looks for keys of public tables. ``found`` are the
+    bounds that were found for it, if any were asked to be; ``finds`` says that bounds of values can
+    be found. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be answered.
     """
     return _BlockBuilder(
         *(select, name, relation, names, link_keys, asked),
-        *(descend, beside, decides, found, finds, resolved),
+        *(descend, beside, around),
+        decides,
+        *(found, finds, resolved),
     ).build()
 
 
@@ -100,6 +105,7 @@ class _BlockBuilder:
     options: AskedOptions
     descend: Descend
     beside: Beside
+    around: Around
     decides: Decides
     found: FoundBounds | None
     finds: bool
@@ -535,6 +541,7 @@ class _BlockBuilder:
     def _replace(self, node: exp.Expr) -> None:
         """Rewrite one expression of the tail part, top down."""
         if isinstance(node, exp.Query):
+            self._place_keys(node)
             self.descend(node)
             return
         key = self._key_index(node)
@@ -557,6 +564,25 @@ class _BlockBuilder:
             raise self._ungrouped(node)
         for child in list(node.iter_expressions()):
             self._replace(child)
+
+    def _place_keys(self, query: exp.Query) -> None:
+        """Write the keys that a subquery of the tail names as columns of the released groups."""
+        left = {id(column): column for column in self.around(query)}
+        for column in left.values():
+            self.names.resolve_column(column, self.relation)
+        for column in list(left.values()):
+            node: exp.Expr | None = column
+            while node is not None and node is not query and id(column) in left:
+                key = self._key_index(node)
+                inside = list(node.find_all(exp.Column))
+                if key is not None and all(id(each) in left for each in inside):
+                    table = exp.to_identifier(self.name, quoted=True)
+                    put(node, exp.column(f"{INTERNAL_PREFIX}k{key}", table=table, quoted=True))
+                    for each in inside:
+                        del left[id(each)]
+                node = node.parent
+        for column in left.values():
+            raise self._ungrouped(column)
 
     def _has_groups(self, listing: ListedGroups) -> bool:
         """Tell whether the values of an aggregate can be groups: columns, and none of the unit."""

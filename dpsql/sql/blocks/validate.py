@@ -39,6 +39,7 @@ from dpsql.sql.expressions.legality import (
 )
 from dpsql.sql.expressions.text_growth import refuse_growing_text
 from dpsql.sql.lineage.correlated import group_keys, looked_up
+from dpsql.sql.lineage.lookups import FindsOne
 from dpsql.sql.lineage.operators import Bind
 from dpsql.sql.lineage.pivots import refuse_unknown_columns
 from dpsql.sql.lineage.relation import Identity, Relation
@@ -71,13 +72,15 @@ def validate(
     beside: Sequence[PublicSource] = (),
     bounds: Sequence[FoundBounds | None] | None = None,
     decides: Decides = lambda *_: False,
+    finds_one: FindsOne = lambda *_: False,
 ) -> Query:
     """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
 
     ``catalog`` is the database's own name, which may stand before that of a schema. ``beside`` are
     public tables that the policy does not list. ``bounds`` are the bounds that were found
     for each block, in their order, as far as they are asked to be found; None where bounds of
-    values cannot be. ``decides`` tells which columns of public tables are decided by others.
+    values cannot be. ``decides`` tells which columns of public tables are decided by others,
+    ``finds_one`` whether comparisons find one public row.
 
     ``decide`` says what each block gets that was given no number of groups per unit, as what it
     releases depends on that. ``pools`` makes room for saying of each row from which releases it
@@ -92,7 +95,7 @@ def validate(
     _refuse_forbidden(tree, text)
     write_reports(tree)
     settle_names(tree, text, rules_of(schema, catalog, policy.names))
-    lineage = Lineage(tree, text, policy, schema, bind, dialect, beside)
+    lineage = Lineage(tree, text, policy, schema, bind, dialect, beside, finds_one)
     _refuse_doubtful_names(tree, text, lineage.tables)
     refuse_growing_text(tree)
     splitter = _Splitter(policy, parameters, lineage, bounds, decides)
@@ -430,6 +433,7 @@ class _Splitter:
             asked=asked,
             descend=subqueries.append,
             beside=others.append,
+            around=lambda query: self.lineage.columns_around(query, private, ctes),
             decides=self._decides,
             found=self._bounds[number] if number < len(self._bounds) else None,
             finds=self._finds,

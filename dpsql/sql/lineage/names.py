@@ -158,6 +158,8 @@ def in_known_words(root: exp.Expr, relation: Relation) -> exp.Expr:
     """Write the parts of an expression, not resolved yet, as those that there are rules for."""
 
     def type_of(column: exp.Column) -> SqlType | None:
+        if _RESOLVED in column.meta:
+            return relation.type_of(column.name)
         matches = relation.matches(column.table, column.name)
         if len(matches) > 1:
             return UNKNOWN  # which is refused where names are resolved
@@ -191,8 +193,14 @@ def generated_column(name: str) -> exp.Column:
 
 def resolved_column(name: str, called: str) -> exp.Column:
     """Return a column node for a part of a statement, under the name of the part."""
-    column = generated_column(name)
-    column.meta.update({"name": called, _RESOLVED: True})
+    column = mark_resolved(generated_column(name))
+    column.meta["name"] = called
+    return column
+
+
+def mark_resolved(column: exp.Column) -> exp.Column:
+    """Mark a column node as one of generated SQL, and return it."""
+    column.meta[_RESOLVED] = True
     return column
 
 

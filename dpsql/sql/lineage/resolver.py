@@ -16,15 +16,16 @@ does to the number of a unit's rows does not matter: contributions are bounded a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from sqlglot import exp
 
 from dpsql.core.schema import Schema, fold
 from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import QueryRefused, UnknownName
-from dpsql.ir.relations import PublicSource
+from dpsql.ir.relations import Combined, Join, PublicSource, bottom_up, scanned
 from dpsql.policy.model import Policy
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.first_answers import after_answering, to_answer_first
@@ -48,11 +49,12 @@ from dpsql.sql.lineage.joins import (
     refuse_right_after_comma,
     units_equal,
 )
-from dpsql.sql.lineage.names import Names, generated_column, resolved_column
+from dpsql.sql.lineage.lookups import FindsOne, LookedUp, Stand, names_others, value_of
+from dpsql.sql.lineage.names import Names, columns_below, generated_column, resolved_column
 from dpsql.sql.lineage.operators import Bind, Operators
 from dpsql.sql.lineage.pivots import PivotedRows, place_pivot
 from dpsql.sql.lineage.preaggregate import keys_with_unit, linking_field, per_unit, with_value_of
-from dpsql.sql.lineage.relation import Identity, Relation
+from dpsql.sql.lineage.relation import Field, Identity, Relation
 from dpsql.sql.lineage.samples import sampled, share_of_sample, split_shares
 from dpsql.sql.lineage.semijoins import (
     SubqueryTest,
@@ -70,15 +72,18 @@ from dpsql.sql.lineage.set_operations import combined
 from dpsql.sql.lineage.summaries import is_summarized, place_summary
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
-from dpsql.sql.lineage.unit_values import correlation, values_within, with_value
+from dpsql.sql.lineage.unit_values import (
+    correlation,
+    first_rows,
+    is_call,
+    values_within,
+    with_value,
+)
 from dpsql.sql.lineage.windows import looks_at_rows, placed, rows_apart, windows_written_out
 from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.text import output_name, put
 
 _Node = TypeVar("_Node", bound=exp.Expr)
-Made: TypeAlias = dict[tuple[exp.Expr, bool], exp.Expr]
-"""What stands for a subquery in a condition, by the condition and whether only truth counts."""
-
 _WITH = NodeArguments("expressions recursive")
 _CTE = NodeArguments("this alias materialized?")
 _ROW_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct", "sample"})
@@ -89,7 +94,7 @@ class Lineage:
     """Builds relations for one statement.
 
     ``bind`` finds the types of computed columns, of SQL in a ``dialect``. ``beside`` are public
-    tables that are not of the policy.
+    tables that are not of the policy. ``finds_one`` looks for keys of public rows.
     """
 
     def __init__(
@@ -101,11 +106,13 @@ class Lineage:
         bind: Bind,
         dialect: Dialect,
         beside: Sequence[PublicSource] = (),
+        finds_one: FindsOne = lambda *_: False,
     ) -> None:
         self.names = Names(tree, text)
         self.tables = Tables(policy, schema, text, beside)
         self.operators = Operators(self.names, self.tables, bind, dialect)
         self._dialect = dialect
+        self._finds_one = finds_one
         self._read: dict[int, tuple[exp.Expr, Relation | None]] = {}
 
     # -- FROM clauses -------------------------------------------------------------------------
@@ -154,7 +161,7 @@ class Lineage:
 
         They leave the SELECT, so that this is done once. Raises as :meth:`of_from`.
         """
-        made: Made = {}
+        made = Stand()
         relation = self._sampled_by(select, relation)
         select.set("sample", None)
         where = select.args.get("where")
@@ -166,7 +173,37 @@ class Lineage:
             relation, value = self._marked(relation, part, scope, made)
             if value is not part:
                 put(part, value)
+        self._check_lookups(select, relation, scope)
         return relation
+
+    def _check_lookups(self, select: exp.Select, relation: Relation, scope: Scope) -> None:
+        """Refuse lookups by keys, for released groups, with several public rows for one."""
+        clauses = [select.args.get(name) for name in ("having", "qualify", "order")]
+        for root in [*select.expressions, *(clause for clause in clauses if clause is not None)]:
+            for node, query in values_within(root) if relation.given is None else ():
+                with suppress(UnknownName):  # an alias
+                    self._looked_up(relation, node, query, scope, Stand())
+
+    def columns_around(
+        self, query: exp.Expr, around: Relation, scope: Scope
+    ) -> Sequence[exp.Column]:
+        """List the columns in a subquery over public rows or groups that are of rows around it."""
+        select = query.unnest()
+        if not isinstance(select, exp.Select) or not select.args.get("from_"):
+            return ()
+        try:
+            scope = self._with_ctes(select, scope)
+            rows = self.of_from(select, scope) or self._of_sources(select, scope)
+        except (QueryRefused, UnknownName):
+            return ()  # refused as a part of its own
+        return [
+            column
+            for part in select.iter_expressions()
+            for column in columns_below(part)
+            if rows is not None
+            and not rows.matches(column.table, column.name)
+            and len(around.matches(column.table, column.name)) == 1
+        ]
 
     def _of_sources(self, select: exp.Select, scope: Scope) -> Relation | None:
         """Resolve the rows of a SELECT's FROM, before its WHERE; None if they are not all rows.
@@ -284,7 +321,7 @@ class Lineage:
         refuse_many(made, self.tables.most_joined, join, text)
         self.operators.count_columns(len(made.fields), join)
         if later:
-            made = self._filtered(made, exp.Where(this=exp.and_(*later)), scope, {})
+            made = self._filtered(made, exp.Where(this=exp.and_(*later)), scope, Stand())
         self.operators.check_size(made, join)
         return made
 
@@ -502,10 +539,12 @@ class Lineage:
             return self._per_unit(select, source, scope)
         if _has_aggregates(select):
             return None
-        made: Made = {}
+        made = Stand()
         source = self._filtered(source, select.args.get("where"), scope, made)
         if source.private and looks_at_rows(select):
-            source, listed = self._with_marks(select, rows_apart(self.operators, source), scope, {})
+            source, listed = self._with_marks(
+                select, rows_apart(self.operators, source), scope, Stand()
+            )
             unit = source.unit_label
             source, listed = placed(self.names, self.operators, listed, source, unit)
             return self._listed(listed, source)
@@ -554,7 +593,7 @@ class Lineage:
         if found is None:
             return None
         keys, source = found
-        source = self._filtered(source, select.args.get("where"), scope, {})
+        source = self._filtered(source, select.args.get("where"), scope, Stand())
         groups, listed = per_unit(self.names, self.operators, select, source, keys)
         if looks_at_rows(listed):  # the groups' columns are their own already
             unit = source.unit_label
@@ -573,7 +612,7 @@ class Lineage:
     # -- conditions ---------------------------------------------------------------------------
 
     def _filtered(
-        self, source: Relation, where: exp.Where | None, scope: Scope, made: Made
+        self, source: Relation, where: exp.Where | None, scope: Scope, made: Stand
     ) -> Relation:
         """Keep the rows that satisfy a WHERE clause."""
         if where is None:
@@ -582,7 +621,7 @@ class Lineage:
         return source if rest is None else self.operators.filtered(source, rest)
 
     def _semi_joined(
-        self, source: Relation, where: exp.Where, scope: Scope, made: Made
+        self, source: Relation, where: exp.Where, scope: Scope, made: Stand
     ) -> tuple[Relation, exp.Where | None]:
         """Keep the rows that pass subqueries of a WHERE clause; return the rest of the clause.
 
@@ -603,7 +642,7 @@ class Lineage:
         return self._marked(source, left, scope, made)
 
     def _marked(
-        self, source: Relation, root: _Node, scope: Scope, made: Made
+        self, source: Relation, root: _Node, scope: Scope, made: Stand
     ) -> tuple[Relation, _Node]:
         """Add what the subqueries in an expression say of each row to the rows.
 
@@ -617,18 +656,18 @@ class Lineage:
             return source, root
         for inner, query in values:
             same = inner.copy(), False
-            if same not in made:
-                source, made[same] = self._valued(source, inner, query, scope)
-            put(inner, made[same].copy())
+            if same not in made.values:
+                source, made.values[same] = self._valued(source, inner, query, scope, made)
+            put(inner, made.values[same].copy())
         if tests and source.given is not None:
             raise self._kept_below(tests[0][0])
         for node, test in tests:
             same = node.copy(), asks_if_true(node)
-            if same not in made:
+            if same not in made.values:
                 found = self._found(test, scope)
-                source, made[same] = marked(self.names, source, node, test, found)
+                source, made.values[same] = marked(self.names, source, node, test, found)
                 refuse_many(source, self.tables.most_joined, node, self.names.text)
-            put(node, made[same].copy())
+            put(node, made.values[same].copy())
         self._refuse_correlated(holder, source, scope)
         changed: _Node = holder.this
         return source, changed
@@ -658,15 +697,17 @@ class Lineage:
                 raise after_answering(query, refused, keys)
 
     def _valued(
-        self, source: Relation, node: exp.Expr, query: exp.Select, scope: Scope
+        self, source: Relation, node: exp.Expr, query: exp.Select, scope: Scope, made: Stand
     ) -> tuple[Relation, exp.Expr]:
-        """Add the value of a subquery along the unit to the rows; return what stands for it.
+        """Add the value of a subquery, along the unit or of public rows, to the rows.
 
-        That is the subquery itself where it is of another form.
+        Returns what stands for it: the subquery itself where it is of another form.
         """
         scope = self._with_ctes(query, scope)
         found = self.of_from(query, scope)
-        if found is None or found.given is not None:
+        if found is None:
+            return self._looked_up(source, node, query, scope, made)
+        if found.given is not None:
             return source, node
         rows = self.operators.fresh(found)
         equal = correlation(query, rows, source)
@@ -674,16 +715,78 @@ class Lineage:
             return source, node
         if source.given is not None:
             raise self._kept_below(node)
+        one = is_call(query) or self._is_one(rows, equal.inside)
+        order = query.args.get("order") if query.args.get("limit") else None
+        if not one and order is None:
+            raise self._several(node, rows)
         rows = self.operators.settled(rows)
         if equal.conditions:
             where = exp.Where(this=exp.and_(*equal.conditions, copy=True))
-            rows = self._filtered(rows, where, scope, {})
-        made = with_value(self.names, self.operators, source, rows, equal, node, query)
-        refuse_many(made[0], self.tables.most_joined, node, self.names.text)
-        return made
+            rows = self._filtered(rows, where, scope, Stand())
+        if not one and order is not None:
+            rows = first_rows(self.names, self.operators, rows, equal, order)
+        valued = with_value(self.names, self.operators, source, rows, equal, node, query)
+        refuse_many(valued[0], self.tables.most_joined, node, self.names.text)
+        return valued
+
+    def _looked_up(
+        self, source: Relation, node: exp.Expr, query: exp.Select, scope: Scope, made: Stand
+    ) -> tuple[Relation, exp.Expr]:
+        """Add the value that a subquery looks up in public rows; as :meth:`_valued`."""
+        (item,) = query.expressions
+        if is_call(query):
+            return source, node
+        try:
+            found = self._of_sources(query, scope)
+        except (QueryRefused, UnknownName):
+            found = None
+        if found is None or found.private or not names_others(query, found):
+            return source, node  # it is answered first, or refused as any subquery here
+        if source.given is not None:
+            raise self._kept_below(node)
+        shared = query.copy()
+        for clause in ("expressions", "order", "limit"):
+            shared.set(clause, None)
+        if shared not in made.lookups:
+            lookup = LookedUp(self.names, self.operators, query)
+            rows = self.operators.fresh(found)
+            rows = self._filtered(rows, lookup.own(rows), scope, Stand())
+            joined = lookup.joined(source, rows, self._finds_one)
+            if joined is None:
+                raise self._several(node, found)
+            source, made.lookups[shared] = joined
+            self.operators.count_columns(len(found.fields), node)
+            self.operators.check_size(source, node)
+        return source, value_of(self.names, item, made.lookups[shared], node)
+
+    def _is_one(self, rows: Relation, by: Field) -> bool:
+        """Tell whether a unit has one row at most of a value of a column, or a table has."""
+        paired = any(isinstance(node, Join | Combined) for node in bottom_up(rows.rows))
+        return rows.one_row_at([by.column]) or (self.tables.is_key(by) and not paired)
+
+    def _several(self, node: exp.Expr, found: Relation) -> QueryRefused:
+        """Build the error for a subquery for one value with several rows."""
+        names = ", ".join(dict.fromkeys(str(name) for name in scanned(found.rows)))
+        hint = (
+            "Compare columns that tell its rows apart, or ask for one value of them: "
+            "(SELECT max(x) FROM … WHERE …). A JOIN keeps all of the rows."
+        )
+        if found.private:
+            hint = (
+                "Ask for one value of them: (SELECT max(x) FROM … WHERE …), or the first by an "
+                "order: (SELECT x FROM … WHERE … ORDER BY y LIMIT 1). Or join the tables. Where "
+                "there is one row, the data owner can say so: rows_per_unit: 1."
+            )
+        return self.names.refuse(
+            f"a subquery for one value could find several rows of {names or 'constants'} for one "
+            "row",
+            "several_rows",
+            node,
+            hint=hint,
+        )
 
     def _with_marks(
-        self, select: exp.Select, source: Relation, scope: Scope, made: Made
+        self, select: exp.Select, source: Relation, scope: Scope, made: Stand
     ) -> tuple[Relation, exp.Select]:
         """Add what the subqueries in a select list say to the rows; as :meth:`_marked`."""
         items = select.expressions

@@ -319,7 +319,13 @@ def row_parts(select: exp.Select, source: Relation) -> list[exp.Expr]:
     """
     items = [item.unalias() for item in select.expressions]
     group = select.args.get("group")
-    terms = [] if group is None else [term.unnest() for term in group.expressions]
+    terms = (
+        []
+        if group is None
+        else [
+            term if isinstance(term, exp.Subquery) else term.unnest() for term in group.expressions
+        ]
+    )
     whole = group is not None and bool(group.args.get("all"))
     if whole or (group is None and select.args.get("distinct") is not None):
         keys = [item for item in items if not any(map(is_aggregate, outside_subqueries(item)))]
@@ -333,9 +339,9 @@ def row_parts(select: exp.Select, source: Relation) -> list[exp.Expr]:
                 keys += [named[fold(term.name)]] if fold(term.name) in named else []
             else:
                 keys.append(term)
-    written = set(keys)
+    said = set(keys)
     clauses = [select.args.get(name) for name in ("having", "qualify", "order")]
     roots = [*items, *(clause for clause in clauses if clause is not None)]
     nodes = [node for root in roots for node in outside_subqueries(root)]
-    found = [node for node in nodes if is_aggregate(node) or node in written]
+    found = [node for node in nodes if is_aggregate(node) or node in said]
     return list({id(node): node for node in [*keys, *found]}.values())

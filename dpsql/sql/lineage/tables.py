@@ -227,6 +227,10 @@ class Tables:
         """Tell whether links of other tables refer to a column."""
         return field.origin in self._referred
 
+    def is_key(self, field: Field) -> bool:
+        """Tell whether links of other tables refer to a column alone: no two rows share it."""
+        return field.origin is not None and (field.origin,) in self._parents
+
     def may_be_private(self, source: exp.Expr, scope: Scope) -> bool:
         """Tell whether ``source`` has a private table whose rows could come through."""
         joins = source.args.get("joins") or ()

@@ -26,11 +26,14 @@ from dpsql.sql.lineage.names import Names, columns_below, generated_column, reso
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.preaggregate import per_unit
 from dpsql.sql.lineage.relation import Field, Identity, Relation
+from dpsql.sql.lineage.windows import placed
+from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.text import output_name
 
-_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_"})
+_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_", "order", "limit"})
 _SEVERAL = (exp.AggFunc, exp.Star, exp.Query, exp.Window)
 """What is no value of one row."""
+_LIMIT = NodeArguments("expression")
 _TESTS = (exp.In, exp.Exists, exp.Any, exp.All)
 
 
@@ -53,8 +56,9 @@ def values_within(root: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Select]]:
             isinstance(query, exp.Select)
             and {clause for clause, value in query.args.items() if value} <= _CLAUSES
             and query.args.get("where") is not None
+            and _leaves_one(query.args.get("limit"))
             and len(query.expressions) == 1
-            and (_is_call(query) or not query.expressions[0].find(*_SEVERAL))
+            and (is_call(query) or not query.expressions[0].find(*_SEVERAL))
         ):
             yield node, query
 
@@ -83,10 +87,30 @@ def correlation(query: exp.Select, rows: Relation, around: Relation) -> Correlat
         return None
     if not is_one_unit(around, rows, [Pair(others[0].column, ones[0].column)]):
         return None
-    if not _is_call(query) and not rows.one_row_at([ones[0].column]):
-        return None  # SQL fails where there are several
     rest = tuple(part for part in parts if part is not across[0])
     return Correlation(ones[0], others[0], rest)
+
+
+def first_rows(
+    names: Names, operators: Operators, rows: Relation, equal: Correlation, order: exp.Order
+) -> Relation:
+    """Keep the first row of those that are found for a row around, by an order.
+
+    Rows that are equal in it are told apart by their other columns. Raises as :func:`with_value`.
+    """
+    rows, unit = _showing_unit(rows)
+    there = {column.name for column in rows.rows.columns}
+    rows = replace(rows, fields=tuple(f for f in rows.fields if f.column in there))
+    keys = dict.fromkeys((equal.inside.column, unit))
+    place = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[resolved_column(key, key) for key in keys],
+        order=order.copy(),
+    )
+    first = exp.EQ(this=place, expression=exp.Literal.number(1))
+    listed = exp.Select(expressions=[exp.Star()], qualify=exp.Qualify(this=first))
+    kept, _ = placed(names, operators, listed, rows, rows.unit_label)
+    return kept
 
 
 def with_value(
@@ -110,7 +134,7 @@ def with_value(
     if not rows.is_unit(key.name):
         keys.append(generated_column(unit))
     item = query.expressions[0].unalias().unnest()
-    call = item if _is_call(query) else _only_value(names, item, rows)
+    call = item if is_call(query) else _only_value(names, item, rows)
     grouped = exp.Select(
         expressions=[key.copy(), call.copy()],
         group=exp.Group(expressions=[each.copy() for each in keys]),
@@ -141,7 +165,17 @@ def with_value(
     return shown, resolved_column(name, output_name(node))
 
 
-def _is_call(query: exp.Select) -> bool:
+def _leaves_one(limit: exp.Expr | None) -> bool:
+    """Tell whether a LIMIT, if there is one, is a number of rows and not 0."""
+    if limit is None:
+        return True
+    most = limit.args.get("expression")
+    return (
+        _LIMIT.hold(limit) and isinstance(most, exp.Literal) and most.is_int and int(most.this) > 0
+    )
+
+
+def is_call(query: exp.Select) -> bool:
     """Tell whether a subquery asks for an aggregate of its rows."""
     return is_aggregate(query.expressions[0].unalias().unnest())
 

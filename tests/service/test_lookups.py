@@ -1,0 +1,99 @@
+# ruff: noqa: E501
+"""Subqueries that look a value up in public rows: one of these is found, or the statement refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.failures import fails_with
+from helpers.support import FILL, NO_NUMBER, connect, world_file
+
+import dpsql
+
+NAMES = "SELECT (SELECT name FROM shops s WHERE s.k = v.k) AS name, COUNT(*) FROM visits v GROUP BY name ORDER BY name"
+JOINED = "SELECT s.name, COUNT(*) FROM visits v LEFT JOIN shops s ON s.k = v.k GROUP BY s.name ORDER BY s.name"
+AGAIN = "INSERT INTO shops VALUES (3, 'other', 1)"
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_a_lookup_has_the_groups_and_the_price_of_a_join(tmp_path: Path) -> None:
+    with connect(tmp_path, defaults=NO_NUMBER) as connection:
+        looked_up, joined = connection.sql(NAMES), connection.sql(JOINED)
+        assert looked_up.fetchall() == joined.fetchall()
+        assert looked_up.cost.settled == joined.cost.settled
+        assert "shops" in connection.explain(NAMES).blocks[0].keys[0]
+
+
+def test_several_lookups_of_a_row_are_one_join(tmp_path: Path) -> None:
+    sql = (
+        "SELECT (SELECT upper(name) FROM shops s WHERE s.k = v.k) AS label, "
+        "SUM((SELECT size FROM shops s WHERE s.k = v.k), contribution_bounds_per_row => (0, 90)) "
+        "FROM visits v WHERE (SELECT size FROM shops s WHERE s.k = v.k) > 3 GROUP BY label"
+    )
+    with connect(tmp_path, defaults=NO_NUMBER) as connection:
+        (block,) = connection.explain(sql).blocks
+        assert block.sql.count('"shops"') == 1
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "s.k = v.k",
+        "s.k = v.k AND s.size >= 0",
+        "v.n BETWEEN s.size AND s.size + 15",
+        "s.k = v.k AND v.n > s.size",
+        "s.k < v.k",
+        "s.name <> v.s",
+        "s.k::DOUBLE = v.x",
+    ],
+)
+@pytest.mark.parametrize("place", ["SELECT ({}) AS x, COUNT(*) FROM visits v GROUP BY x", "SELECT k, s, n, x, ({}) AS y, COUNT(*) FROM visits v GROUP BY k, s, n, x"])  # fmt: skip
+def test_a_lookup_that_could_find_several_rows_is_refused_for_nothing(
+    tmp_path: Path, condition: str, place: str
+) -> None:
+    sql = place.format(f"SELECT size FROM shops s WHERE {condition} LIMIT 1")
+    with connect(tmp_path, *FILL, AGAIN, defaults=NO_NUMBER) as connection:
+        before = connection.budget()
+        with fails_with("several_rows"):
+            connection.sql(sql)
+        assert connection.budget() == before
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "s.k = v.k AND s.name <> 'other'",
+        "s.k = v.k AND s.size BETWEEN 2 AND 90",
+        "s.name = v.s",
+        "lower(s.name) = lower(v.s) AND v.k > s.k",
+        "v.n >= s.size AND v.n < s.size + 1",
+        "s.size < v.n AND v.n <= s.size + 1",
+    ],
+)
+def test_public_rows_that_conditions_tell_apart_are_looked_up(
+    tmp_path: Path, condition: str
+) -> None:
+    sql = f"SELECT COUNT(*) FROM visits v WHERE (SELECT k FROM shops s WHERE {condition}) > 1"
+    with connect(tmp_path, *FILL, AGAIN, defaults=NO_NUMBER) as connection:
+        connection.explain(sql)
+
+
+def test_rows_that_are_units_are_looked_up_nothing_for(tmp_path: Path) -> None:
+    """That one public row was found is no bound on the rows of a unit."""
+    policy = dpsql.parse_policy(
+        "{version: 1, dataset: d, defaults: {epsilon: 1.0, delta: 1e-6}, "
+        "accounts: {ana: {epsilon: 5, delta: 0.1}}, "
+        "tables: {visits: {privacy_unit: row}, shops: {public: true}}}"
+    )
+    with (
+        world_file(tmp_path / "world.duckdb", *FILL) as path,
+        dpsql.connect(path, policy, tmp_path / "budget.db", "ana") as connection,
+        fails_with("unit_row_repeats"),
+    ):
+        connection.explain(NAMES)
+
+
+def test_of_no_rows_a_lookup_is_planned(tmp_path: Path) -> None:
+    with connect(tmp_path) as connection:
+        assert connection.sql(f"SELECT * FROM ({NAMES}) t LIMIT 0").fetchall() == []
