@@ -45,6 +45,7 @@ _OF_TO_CHAR: Final[Mapping[str, str]] = {
     "IYYY": "%G",
     "IW": "%V",
     "ID": "%u",
+    "Q": "%q",
 }
 _WORDS: Final = "|".join(sorted(_OF_TO_CHAR, key=len, reverse=True))
 _PIECE: Final = re.compile(rf'(?P<word>{_WORDS})|"(?P<quoted>[^"\\]*)"|(?P<mark>[^A-Za-z"\\%])')

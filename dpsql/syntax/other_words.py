@@ -57,6 +57,33 @@ INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("json_extract", "json_extract_path", "->"), _PARTS_OF_JSON),
     **dict.fromkeys(("json_value", "json_extract_scalar", "json_query"), _PARTS_OF_JSON),
     "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR).",
+    "age": "Write the whole years of an age, EXTRACT(YEAR FROM AGE(a, b)), or "
+    "date_diff('day', b, a).",
+    "initcap": "Words are not told apart here. Of one word it is upper(left(s, 1)) || lower(s[2:]).",
+    "hash": "What has few values by its form is a key: user_id % 10. WHERE random() < 0.1 takes a "
+    "sample of privacy units.",
+    "translate": "translate(s, 'abc', 'xyz') takes constant texts that do not exchange characters; "
+    "replace(s, 'a', 'x') takes one.",
+    **dict.fromkeys(
+        ("printf", "format"),
+        "printf('%s-%02d', s, n) and format('{}-{}', s, n) take texts and whole numbers. Else "
+        "write s || '-' || CAST(x AS VARCHAR).",
+    ),
+    **dict.fromkeys(
+        ("string_split", "string_to_array", "split", "str_split", "string_split_regex"),
+        "Of its parts there are split_part(s, ',', 2), string_split(s, ',')[2] and "
+        "len(string_split(s, ',')).",
+    ),
+    **dict.fromkeys(
+        ("array_to_string", "list_aggregate", "list_filter", "list_transform", "unnest"),
+        "Of a list there are list_contains(tags, 'a'), list_has_any(tags, ['a', 'b']), tags[1] and "
+        "len(tags).",
+    ),
+    "similar to": "It compares the whole with a regular expression, as in DuckDB: s SIMILAR TO "
+    "'n.*'. SQL's % and _ belong to LIKE.",
+    "escape": "LIKE … ESCAPE takes a constant pattern of texts, with % at its ends or once between "
+    "two. Else write s ~ '…', a regular expression.",
+    "glob": "Write LIKE, with % for * and _ for ?.",
 }
 """What to write instead of a call that is refused, by the name of the function."""
 
@@ -231,8 +258,12 @@ def _date_of_parts(year: exp.Expr, month: exp.Expr, day: exp.Expr) -> exp.Expr:
     return exp.DateFromParts(year=year, month=month, day=day)
 
 
+def _age(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="age", expressions=[later, earlier])
+
+
 def _age_today(value: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this="age", expressions=[exp.CurrentDate(), value])
+    return _age(exp.CurrentDate(), value)
 
 
 def _choice(test: exp.Expr, true: exp.Expr, false: exp.Expr) -> exp.Expr:
@@ -268,7 +299,7 @@ _BUILDS: Final[Mapping[str, _Build]] = {
     "DATE": _of("DATE", one=_date, three=_date_of_parts),
     "TIMESTAMP": _of("TIMESTAMP", one=lambda value: exp.cast(value, exp.DType.TIMESTAMP)),
     "EOMONTH": _of("EOMONTH", one=_called(exp.LastDay)),
-    "AGE": _of("AGE", one=_age_today),
+    "AGE": _of("AGE", one=_age_today, two=_age),
     "IFF": _of("IFF", three=_choice),
     "ISNULL": _of("ISNULL", one=_null_test, two=_filled),
     "NVL2": _of("NVL2", three=_choice_by_null),

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """What is written as something else of the same meaning has DuckDB's values, on every row."""
 
 from __future__ import annotations
@@ -46,6 +47,21 @@ DUCKDBS = (
     *("regexp_replace(c, '[aeiou]', '*')", "regexp_replace(c, 'E', '$1', 'gi')"),
     *(f"json_extract_string({DOCUMENT}, '{path}')" for path in ("$.a", "a", '$.a[0]."b c"', "$.x")),
     *(f"{DOCUMENT}->'a'->0->>'b c'", f"{DOCUMENT}->>'$.a'"),
+    *("c LIKE '%!e!%' ESCAPE '!'", "s LIKE 's%1' ESCAPE '!'", "(s || '_%') LIKE '%!_!%' ESCAPE '!'"),
+    *("s NOT LIKE 's!1' ESCAPE '!'", "c LIKE '%e%' ESCAPE ''", "s LIKE 's11%1' ESCAPE '\\'"),
+    *("split_part(c, 'e', -1)", "split_part(d::VARCHAR, '-', -1)", "split_part(ts::VARCHAR, ' ', -1)"),
+    *("string_split(d::VARCHAR, '-')[2]", "str_split(c, 'e')[3]", "string_split(s, '1')[1]"),
+    *("len(string_split(ts::VARCHAR, ':0'))", "length(string_split(c, 'e'))", "s[-1]", "c[-1]"),
+    *("translate(c, 'er', 'x')", "translate(s, '12', '2')", "translate(s, 's1s', 'ab')"),
+    *("strftime(d, '%w')", "strftime(d + 350, '%Y-%U')", "strftime(d + 350, '%W/%%w/%w')"),
+    *("printf('%s:%02d', s, k)", "printf('%d-%02d', year(d), month(d))", "format('{}, {:02d}', c, n)"),
+    *("printf('%i', k % 3 - n)", "format('{}/{:d}', upper(c), k // 2)", "format('{}', s) || 'x'"),
+    *("(k, n) = (1, 2)", "(k, s) <> (1, 's1')", "(k, n) IN ((1, 2), (3, 4), (NULL, 5))"),
+    *("ROW(k, s) = ROW(3, 's3')", "(k, s) NOT IN ((1, 's1'), (3, NULL))", "(d, k) = (d, k + 0)"),
+    *("d BETWEEN '2024-01-09 12:00:00' AND TIMESTAMP '2024-01-20'", "d BETWEEN '2024-01-09 1:0:0' AND ts"),
+    *("d NOT BETWEEN ts AND '2024-01-20 10:00:00'", "'2024-01-09 12:00:00' BETWEEN d AND ts"),
+    *("k BETWEEN 1.5 AND '2.5'", "k IN (n, 2.5, '2.4')", "'2024-01-09 01:00:00' IN (d, ts)"),
+    *("d IN ('2024-01-09 01:00:00', ts)", "'2.5' BETWEEN k AND 8.0", "k BETWEEN '1' AND n"),
     *("time_bucket(INTERVAL 7 DAY, ts)", "strlen(s)", "strlen(c || 'aß\u07ff\u0800€\uffff😀\n')"),
 )  # fmt: skip
 """Calls that DuckDB has as well."""
@@ -61,6 +77,7 @@ OTHERS = {
     "to_char(ts, 'YYYY-MM-DD \"at\" HH24:MI')": "strftime(ts, '%Y-%m-%d at %H:%M')",
     "date_format(ts, '%Y-%m %H:%i %M')": "strftime(ts, '%Y-%m %H:%M %B')",
     "make_date(2024, 2, n)": "CASE WHEN n BETWEEN 1 AND 29 THEN make_date(2024, 2, n) END",
+    "to_char(d, 'YYYY-\"Q\"Q')": "year(d) || '-Q' || quarter(d)",
     "c ~ '^r'": "regexp_matches(c, '^r')",
     "c !~* 'RE'": "NOT regexp_matches(c, 'RE', 'i')",
     "s ILIKE ANY ('S1', 'S2')": "s ILIKE 'S1' OR s ILIKE 'S2'",
@@ -104,7 +121,13 @@ REFUSED = (
     *("s->>'$.*'", "s->>'*'", "s->>'$.a[*]'", "s->>c", "s->>'$'", "s->>''", "s->>'/a'", "s->>-1"),
     *("s->'a'", "json_extract(s, '$.a')", "json_value(s, '$.a')", "json_extract_string(s, ['a'])"),
     *("json_extract_path_text(s, 'a', 'b')", "s->c->>'a'", "s->>'$..a'", "s->>'$.a '"),
-    *("dateadd(day, k, d)", "(k, n) = (1, 2)", "(k, n) IN ((1, 2))", "timezone('UTC', s)"),
+    *("dateadd(day, k, d)", "(k, n) = (1, 2, 3)", "(k, n) IN ((1, 2), 3)", "timezone('UTC', s)"),
+    *("(k, n) < (1, 2)", "k = (1, 2)", "s LIKE 'a%b%c' ESCAPE '!'", "s LIKE '_!%' ESCAPE '!'"),
+    *("s LIKE 'a!' ESCAPE '!'", "s LIKE c ESCAPE '!'", "split_part(s, ', ', -1)", "reverse(s)"),
+    *("split_part(s, ',', -2)", "translate(s, 'ab', 'ba')", "translate(s, c, 'b')", "ascii(s)"),
+    *("printf('%s', k)", "printf('%d', x)", "printf('%5d', k)", "printf(s, k)", "printf('%d%%', k)"),
+    *("format('{:>5}', k)", "format('{}', x)", "string_split(s, c)[1]", "string_split(s, '')[1]"),
+    *("strftime(d, '%W %Z')", "list_has_any(['a'], s)", "list_has_any(s, ['a'])"),
 )  # fmt: skip
 
 

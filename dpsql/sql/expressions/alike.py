@@ -50,6 +50,31 @@ _END: Final = Context(prec=15)
 _MOST_OF_PLACE: Final = 9  # digits
 _MOST_BUCKETS: Final = 1_000
 _MOST_NODES: Final = 8
+_MOST_TRANSLATED: Final = 32
+_BACKSLASH: Final = "\\"
+_MOST_OVERLAPPING: Final = 32
+_PRINTF: Final = re.compile(r"%s|%d|%i|%02d")
+_FMT: Final = re.compile(r"\{\}|\{:d\}|\{:02d\}")
+_TEXTS_BY_FORM: Final = (
+    exp.Upper,
+    exp.Lower,
+    exp.TimeToStr,
+    exp.Substring,
+    exp.Left,
+    exp.Right,
+    exp.Trim,
+)
+_WHOLE_BY_FORM: Final = (
+    exp.Year,
+    exp.Month,
+    exp.Day,
+    exp.Quarter,
+    exp.Hour,
+    exp.Minute,
+    exp.Extract,
+    exp.Week,
+)
+"""Nodes whose values are texts, and whole numbers, whatever they are of."""
 _TWO: Final = 2
 _ZONED: Final = SqlType.of("TIMESTAMP WITH TIME ZONE")
 _WALL: Final = SqlType.of("TIMESTAMP")
@@ -212,6 +237,246 @@ def _contained(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 # -- texts ----------------------------------------------------------------------------------------
 
 
+def _escaped(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write s LIKE 'a!%b%' ESCAPE '!' as what its pattern asks: a part, an end, or the whole.
+
+    None where an unescaped _ stands in it, or % in other places than at its ends and once between.
+    """
+    like, mark = node.this, _text(node.expression)
+    pattern = _text(like.expression) if type(like) is exp.Like else None
+    if pattern is None or mark is None or len(mark) > 1:
+        return None
+    pieces, at = [""], 0
+    while at < len(pattern):
+        sign = pattern[at]
+        if sign == mark:
+            at += 1
+            if at == len(pattern):
+                return None  # an error
+            pieces[-1] += pattern[at]
+        elif sign == "%":
+            pieces.append("")
+        elif sign == "_":
+            return None
+        else:
+            pieces[-1] += sign
+        at += 1
+    found = _of_pieces(like.this, pieces)
+    return exp.Not(this=found) if found is not None and like.args.get("negate") else found
+
+
+def _of_pieces(text: exp.Expr, pieces: Sequence[str]) -> exp.Expr | None:
+    """Write that a text begins with the first of some texts and ends with the last, or has one.
+
+    Anything may stand between them. None for more of them.
+    """
+    if len(pieces) == 1:
+        return exp.EQ(this=text, expression=exp.Literal.string(pieces[0]))
+    first, *between, last = [exp.Literal.string(piece) for piece in pieces]
+    inner = [piece for piece in between if piece.name]
+    if not inner:
+        least = exp.Literal.number(len(first.name) + len(last.name))
+        tests: list[exp.Expr] = [
+            exp.StartsWith(this=text.copy(), expression=first),
+            exp.EndsWith(this=text.copy(), expression=last),
+            exp.GTE(this=exp.Length(this=text.copy()), expression=least),
+        ]
+        return exp.paren(exp.and_(*tests))
+    if len(inner) == 1 and not first.name and not last.name:
+        return exp.Contains(this=text, expression=inner[0])
+    return None
+
+
+def _last_part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write split_part(s, ',', -1) as the characters behind the last comma."""
+    mark = _text(node.args["delimiter"])
+    if _whole(node.args["part_index"]) != -1 or mark is None or len(mark) != 1:
+        return None
+    pattern = _pattern(f"[^{mark if mark.isalnum() else _BACKSLASH + mark}]*$")
+    if pattern is None:
+        return None
+    return exp.RegexpExtract(this=node.this, expression=pattern, group=exp.Literal.number(0))
+
+
+def _number_of_parts(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write len(string_split(s, ' ')) as one more than there are marks in the text."""
+    split = node.this.unnest()
+    mark = _text(split.expression) if isinstance(split, exp.Split) else None
+    if not mark or not _given(split, "this", "expression") or not _given(node, "this"):
+        return None
+    return exp.paren(exp.Add(this=_marks(split.this, mark), expression=exp.Literal.number(1)))
+
+
+def _split_off(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write string_split(s, ',')[2] as split_part(s, ',', 2), NULL where there is no such part."""
+    split = node.this.unnest()
+    mark = _text(split.expression) if isinstance(split, exp.Split) else None
+    place = _whole(node.expressions[0]) if len(node.expressions) == 1 else None  # from 0 on
+    if not mark or place is None or place < 0 or not _given(split, "this", "expression"):
+        return None
+    part = exp.SplitPart(
+        this=split.this.copy(),
+        delimiter=exp.Literal.string(mark),
+        part_index=exp.Literal.number(place + 1),
+    )
+    there = exp.GTE(this=_marks(split.this, mark), expression=exp.Literal.number(place))
+    return exp.Case(ifs=[exp.If(this=there, true=part)])
+
+
+def _marks(text: exp.Expr, mark: str) -> exp.Expr:
+    """Write how often a mark stands in a text."""
+    without = exp.Replace(
+        this=text.copy(), expression=exp.Literal.string(mark), replacement=exp.Literal.string("")
+    )
+    gone = exp.Sub(this=exp.Length(this=text.copy()), expression=exp.Length(this=without))
+    if len(mark) == 1:
+        return exp.paren(gone)
+    return exp.IntDiv(this=exp.paren(gone), expression=exp.Literal.number(len(mark)))
+
+
+def _translated(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write translate(s, 'ab', 'xy') as replacements one after another.
+
+    None where a character would be replaced that another was replaced by.
+    """
+    before, after = _text(node.args["from_"]), _text(node.args["to"])
+    if not before or after is None or len(before) > _MOST_TRANSLATED:
+        return None
+    pairs: dict[str, str] = {}
+    for place, sign in enumerate(before):
+        pairs.setdefault(sign, after[place : place + 1])
+    orders = list(pairs), list(reversed(pairs))
+    signs = next((each for each in orders if not _replaces_again(each, pairs)), ())
+    made: exp.Expr | None = node.this if signs else None
+    for sign in signs:
+        put_there = pairs[sign]
+        if sign != put_there:
+            made = exp.Replace(
+                this=made,
+                expression=exp.Literal.string(sign),
+                replacement=exp.Literal.string(put_there),
+            )
+    return made
+
+
+def _replaces_again(signs: Sequence[str], pairs: Mapping[str, str]) -> bool:
+    """Tell whether one after another would replace what another is replaced by."""
+    return any(pairs[sign] in signs[place + 1 :] for place, sign in enumerate(signs) if pairs[sign])
+
+
+def _printed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write printf('%s-%02d', s, n) and format('{}-{}', s, n) with ||, of texts and numbers."""
+    arguments = [node.this, *node.expressions] if isinstance(node, exp.Format) else node.expressions
+    form = _text(arguments[0]) if arguments else None
+    if form is None:
+        return None
+    holes = _FMT if isinstance(node, exp.Format) else _PRINTF
+    texts, found = holes.split(form)[:: holes.groups + 1], list(holes.finditer(form))
+    values = arguments[1:]
+    if len(values) != len(found) or not values or any(set("%{}") & set(text) for text in texts):
+        return None
+    pieces: list[exp.Expr] = []
+    for text, hole, value in zip(texts, [*found, None], [*values, None], strict=True):
+        if text:
+            pieces.append(exp.Literal.string(text))
+        if hole is not None and value is not None:
+            written = _written(hole[0], value, type_of)
+            if written is None:
+                return None
+            pieces.append(written)
+    return exp.paren(reduce(lambda one, other: exp.DPipe(this=one, expression=other), pieces))
+
+
+def _written(hole: str, value: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write a text or a whole number as a format has it; None for other types."""
+    bare = value.unnest()
+    type_ = type_of(bare) if isinstance(bare, exp.Column) else None
+    is_text = type_ == SqlType.of("VARCHAR") or isinstance(bare, _TEXTS_BY_FORM)
+    whole = _is_whole(bare, type_of)
+    if hole in ("%s", "{}") and is_text:
+        return exp.paren(value.copy())
+    if not whole or hole == "%s":
+        return None
+    text = exp.cast(value.copy(), exp.DType.VARCHAR)
+    if hole not in ("%02d", "{:02d}"):
+        return text
+    one_digit = exp.Between(
+        this=exp.paren(value.copy()), low=exp.Literal.number(0), high=exp.Literal.number(9)
+    )
+    padded = exp.DPipe(this=exp.Literal.string("0"), expression=text)
+    return exp.paren(exp.Case(ifs=[exp.If(this=one_digit, true=padded)], default=text.copy()))
+
+
+def _is_whole(node: exp.Expr, type_of: TypeHere) -> bool:
+    """Tell whether a node is surely a whole number, by its form."""
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        type_ = type_of(node)
+        return type_ is not None and type_.is_integer
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.IntDiv):
+        return _is_whole(node.this, type_of) and _is_whole(node.expression, type_of)
+    literal = isinstance(node, exp.Literal) and node.is_int
+    return literal or isinstance(node, _WHOLE_BY_FORM)
+
+
+# -- rows, and lists that overlap ------------------------------------------------------------------
+
+
+def _fields(node: exp.Expr) -> Sequence[exp.Expr]:
+    """List the values of (a, b) and ROW(a, b)."""
+    node = node.unnest()
+    if isinstance(node, exp.Tuple):
+        return list(node.expressions)
+    if isinstance(node, exp.Anonymous) and fold(node.name) == "row":
+        return list(node.expressions)
+    return ()
+
+
+def _row_compared(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write (a, b) = (1, 2) value by value: NULL is a value of a row, as any other."""
+    if not _given(node, "this", "expression"):
+        return None
+    same = _same_rows(node.this, node.expression)
+    if same is None:
+        return None
+    return same if isinstance(node, exp.EQ) else exp.Not(this=same)
+
+
+def _row_among(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write (a, b) IN ((1, 2), (3, 4)) row by row."""
+    if not node.expressions or not _given(node, "this", "expressions"):
+        return None
+    same = [_same_rows(node.this, item) for item in node.expressions]
+    found = [each for each in same if each is not None]
+    return exp.paren(exp.or_(*found)) if len(found) == len(same) else None
+
+
+def _same_rows(one: exp.Expr, other: exp.Expr) -> exp.Expr | None:
+    ones, others = _fields(one), _fields(other)
+    if not ones or len(ones) != len(others):
+        return None
+    pairs = zip(ones, others, strict=True)
+    return exp.paren(
+        exp.and_(*(exp.NullSafeEQ(this=exp.paren(a), expression=exp.paren(b)) for a, b in pairs))
+    )
+
+
+def _overlapping(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write list_has_any(tags, ['a', 'b']) as whether the list has one or the other."""
+    lists = [node.this, node.expression]
+    if _items(lists[0]):
+        lists.reverse()
+    values, listed = lists
+    items = _items(listed)
+    if not _is_list(values, type_of) or not 0 < len(items) <= _MOST_OVERLAPPING:
+        return None
+    if not all(isinstance(item.unnest(), exp.Literal | exp.Neg) for item in items):
+        return None
+    return exp.paren(
+        exp.or_(*(exp.ArrayContains(this=values.copy(), expression=item) for item in items))
+    )
+
+
 def _slice(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write s[2], s[2:3], s[:3], s[2:] and s[-3:] of a text as substring, left or right."""
     text = node.this.unnest()
@@ -223,6 +488,8 @@ def _slice(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     (place,) = node.expressions
     if not isinstance(place, exp.Slice):
         first = _whole(place)  # from 0 on, as the parser counts
+        if first == -_TWO:
+            return exp.Right(this=node.this, expression=exp.Literal.number(1))
         return None if first is None or first < 0 else _substring(node.this, first + 1, 1)
     if not _given(place, "this", "expression"):
         return None
@@ -521,8 +788,10 @@ def _formatted(read: Callable[[str], str | None]) -> _Make:
         match node.expressions:
             case [moment, exp.Literal() as form] if form.is_string:
                 found = read(form.name)
-                text = None if found is None else exp.Literal.string(found)
-                return text and exp.TimeToStr(this=moment, format=text)
+                if found is None:
+                    return None
+                made = exp.TimeToStr(this=moment, format=exp.Literal.string(found))
+                return _in_pieces(made, type_of) or made
         return None
 
     return make
@@ -588,6 +857,57 @@ def _format_last(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     if _text(text) is None or not isinstance(moment, exp.Expr) or _text(moment) is not None:
         return None
     return exp.TimeToStr(this=moment, format=text) if _given(node, "this", "format") else None
+
+
+def _in_pieces(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write a format with %w, %U, %W or %q piece by piece: engines have no words for these."""
+    form = _text(node.args["format"])
+    if form is None or not _given(node, "this", "format") or not _NUMBERED.search(form):
+        return None
+    pieces: list[exp.Expr] = []
+    for piece in _NUMBERED.split(form):
+        if piece in _NUMBERS:
+            pieces.append(_NUMBERS[piece](node.this))
+        elif piece:
+            pieces.append(exp.TimeToStr(this=node.this.copy(), format=exp.Literal.string(piece)))
+    return exp.paren(reduce(lambda one, other: exp.DPipe(this=one, expression=other), pieces))
+
+
+def _number_text(number: exp.Expr) -> exp.Expr:
+    return exp.cast(exp.paren(number), exp.DType.VARCHAR)
+
+
+def _week_from(first: int) -> Callable[[exp.Expr], exp.Expr]:
+    """Write the number of weeks of the year that have begun, in two digits.
+
+    Weeks begin on the ``first`` day, counted from Sunday.
+    """
+
+    def make(moment: exp.Expr) -> exp.Expr:
+        weekday = exp.Mod(
+            this=exp.paren(
+                exp.Add(
+                    this=exp.DayOfWeek(this=moment.copy()), expression=exp.Literal.number(7 - first)
+                )
+            ),
+            expression=exp.Literal.number(7),
+        )
+        days = exp.Add(this=exp.DayOfYear(this=moment.copy()), expression=exp.Literal.number(6))
+        since = exp.paren(exp.Sub(this=days, expression=exp.paren(weekday)))
+        week = _number_text(exp.IntDiv(this=since, expression=exp.Literal.number(7)))
+        padded = exp.DPipe(this=exp.Literal.string("0"), expression=week)
+        return exp.Right(this=padded, expression=exp.Literal.number(2))
+
+    return make
+
+
+_NUMBERED: Final = re.compile(r"(?<!%)((?:%%)*%[wUWq])")
+_NUMBERS: Final[Mapping[str, Callable[[exp.Expr], exp.Expr]]] = {
+    "%w": lambda moment: _number_text(exp.DayOfWeek(this=moment.copy())),
+    "%q": lambda moment: _number_text(exp.Quarter(this=moment.copy())),
+    "%U": _week_from(0),
+    "%W": _week_from(1),
+}
 
 
 def _padded(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -676,6 +996,7 @@ _BY_NAME: Final[Mapping[str, _Make]] = {
     "timezone": _at_zone,
     "prefix": _prefixed,
     "strlen": _bytes,
+    "printf": _printed,
     **dict.fromkeys(("list_extract", "array_extract", "list_element"), _element),
     "suffix": _suffixed,
     "date_format": _formatted(of_date_format),
@@ -705,14 +1026,20 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     **dict.fromkeys(TEXTS_OF_MOMENTS, text_of_moment),
     exp.Interval: _plain_interval,
     exp.AtTimeZone: _at_zone,
-    exp.EQ: _first(_compared, _any_of_list, number_of_text),
-    exp.In: _in_list,
+    exp.EQ: _first(_compared, _any_of_list, _row_compared, number_of_text),
+    exp.In: _first(_in_list, _row_among),
     exp.Column: _field,
-    exp.NEQ: _first(_compared, number_of_text),
+    exp.NEQ: _first(_compared, _row_compared, number_of_text),
+    exp.Escape: _escaped,
+    exp.SplitPart: _last_part,
+    exp.Length: _number_of_parts,
+    exp.Translate: _translated,
+    exp.Format: _printed,
+    exp.ArrayOverlaps: _overlapping,
     exp.Like: _like,
     exp.ILike: _like,
     exp.ArrayContains: _contained,
-    exp.Bracket: _first(_inside, _slice),
+    exp.Bracket: _first(_split_off, _inside, _slice),
     exp.Dot: _first(_dotted, _method),
     exp.JSONExtractScalar: _json_part,
     exp.Collate: _collated,
@@ -727,5 +1054,5 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.RegexpReplace: _substituted,
     exp.SHA2: _digest,
     exp.Extract: _extracted_part,
-    exp.TimeToStr: _format_last,
+    exp.TimeToStr: _first(_format_last, _in_pieces),
 }

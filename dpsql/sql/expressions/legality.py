@@ -9,6 +9,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from dpsql.core.schema import fold
 from dpsql.core.wordlists import words
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Key
@@ -208,7 +209,7 @@ def _kind_of(node: exp.Expr) -> str:
 
 def _near(node: exp.Expr) -> str:
     """Suggest an alternative by the spelling."""
-    name = written_name(node) if isinstance(node, exp.Func) else ""
+    name = written_name(node) if isinstance(node, exp.Func) else fold(_kind_of(node))
     if name in INSTEAD:
         return INSTEAD[name]
     close = difflib.get_close_matches(name, FUNCTION_NAMES, n=1, cutoff=_ALIKE)

@@ -12,7 +12,7 @@ and ``tests/sql/test_poison.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,9 +20,11 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.syntax.arguments import Rules, grouped_rules, unread, when_branches
 from dpsql.syntax.row_nodes import is_row_node
+from dpsql.syntax.text import DIALECT
 
 
 def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
@@ -159,7 +161,8 @@ def _is_null(node: exp.Expr, at: _Setting) -> exp.Expr:
 
 
 def _between(node: exp.Expr, at: _Setting) -> exp.Expr:
-    value, low, high = (_operand(n) for n in (node.this, node.args["low"], node.args["high"]))
+    given = _of_one_type((node.this, node.args["low"], node.args["high"]), at)
+    value, low, high = map(_operand, given)
     above = _total(exp.GTE(this=value.copy(), expression=low), at)
     below = _total(exp.LTE(this=value, expression=high), at)
     return exp.Paren(this=exp.And(this=above, expression=below))
@@ -172,9 +175,41 @@ def _in(node: exp.Expr, at: _Setting) -> exp.Expr:
         items = [_total(item, at) for item in items]
         listed = exp.In(this=_total(node.this, at), expressions=items)
         return at.dialect.try_(listed, at.table)
-    value = _operand(node.this)
-    equal = [exp.EQ(this=value.copy(), expression=_operand(item)) for item in items]
+    value, *items = map(_operand, _of_one_type((node.this, *items), at))
+    equal = [exp.EQ(this=value.copy(), expression=item) for item in items]
     return exp.Paren(this=exp.or_(*(_total(e, at) for e in equal), copy=False))
+
+
+def _of_one_type(nodes: Sequence[exp.Expr], at: _Setting) -> Sequence[exp.Expr]:
+    """Return values of one comparison, its texts written as values of the type of all others.
+
+    A text is read as what it is compared with: beside a DATE and a TIMESTAMP as a TIMESTAMP, which
+    two comparisons, of two values each, would not do for both.
+    """
+    others = [node for node in nodes if _family(node, at) not in ("null", "text")]
+    types = {_type_by_form(node, at) for node in others}
+    if len(others) == len(nodes) or len(others) <= 1:
+        return nodes
+    if len(types) == 1 and None not in types:
+        return nodes
+
+    def typed(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node.unnest(), exp.Literal) or _family(node, at) != "text":
+            return node
+        return exp.Coalesce(this=node.unnest(), expressions=[each.copy() for each in others])
+
+    return [typed(node) for node in nodes]
+
+
+def _type_by_form(node: exp.Expr, at: _Setting) -> SqlType | None:
+    """Return the type of a column or a cast; None where its form does not tell."""
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        column = at.table.column(node.name)
+        return None if column is None else column.type
+    if isinstance(node, exp.Cast):
+        return SqlType.of(node.to.sql(DIALECT))
+    return None
 
 
 def _case(node: exp.Expr, at: _Setting) -> exp.Expr:

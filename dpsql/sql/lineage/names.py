@@ -137,7 +137,8 @@ class Names:
                 place=place_of(self.text, node),
                 hint="Ask the data owner for a view with the part as a column of its own.",
             )
-        names = list(dict.fromkeys(f.name for f in relation.fields))
+        shown = (f.name for f in relation.fields if not f.name.startswith(INTERNAL_PREFIX))
+        names = list(dict.fromkeys(shown))
         close = difflib.get_close_matches(node.name, names, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Columns: {', '.join(names[:20])}."
         written = ".".join(part.name for part in node.parts)
