@@ -467,8 +467,12 @@ class Preparer:
                     first = first or refused.with_traceback(None)
                     parts.append(part)
                 else:
-                    rows = self._public_rows(part, found.prepared)
-                    answer = self.answer_of(part, rows, released=False)
+                    try:
+                        rows = self._public_rows(part, found.prepared)
+                        answer = self.answer_of(part, rows, released=False)
+                    except QueryRefused as wrong:
+                        wrong.place = wrong.place or refused.place
+                        raise
                 if not answer.has_constants:
                     raise
                 beneath.append(found.prepared)

@@ -43,7 +43,12 @@ _PARTS_OF_JSON: Final = (
 INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _TRUNCATED),
     **dict.fromkeys(("datediff", "date_diff"), _DIFFERENCE),
-    **dict.fromkeys(("dateadd", "date_add", "date_sub", "timestampadd"), _MOVED),
+    **dict.fromkeys(("dateadd", "date_add", "timestampadd"), _MOVED),
+    "date_sub": "Write d - INTERVAL 1 DAY. Between moments date_diff('month', a, b) counts the "
+    "months that begin; whole years are EXTRACT(YEAR FROM AGE(b, a)).",
+    **dict.fromkeys(
+        ("any", "all"), "Compare with one value: x > (SELECT MAX(y) FROM …), or x IN (SELECT y …)."
+    ),
     **dict.fromkeys(("timestamp_add", "timestamp_sub", "datetime_add", "datetime_sub"), _MOVED),
     **dict.fromkeys(("timestampdiff", "timestamp_diff", "datetime_diff"), _WHOLE_UNITS),
     "add_months": "Write d + INTERVAL 1 MONTH; systems differ on the last days of months.",
@@ -59,7 +64,7 @@ INSTEAD: Final[Mapping[str, str]] = {
     "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR).",
     "age": "Write the whole years of an age, EXTRACT(YEAR FROM AGE(a, b)), or "
     "date_diff('day', b, a).",
-    "initcap": "Words are not told apart here. Of one word it is upper(left(s, 1)) || lower(s[2:]).",
+    "initcap": "Words are not told apart. Of one it is upper(left(s, 1)) || lower(s[2:]).",
     "hash": "What has few values by its form is a key: user_id % 10. WHERE random() < 0.1 takes a "
     "sample of privacy units.",
     "translate": "translate(s, 'abc', 'xyz') takes constant texts that do not exchange characters; "

@@ -166,6 +166,9 @@ WITHIN_A_UNIT: Final = (
     "SELECT u, last_value(s) OVER (PARTITION BY u ORDER BY j ROWS BETWEEN UNBOUNDED PRECEDING AND "
     "UNBOUNDED FOLLOWING) AS v FROM r",
     "SELECT u, rank() OVER w AS v FROM r WINDOW w AS (PARTITION BY u ORDER BY a)",
+    "SELECT u, dense_rank() OVER (PARTITION BY u ORDER BY a DESC) AS v FROM r",
+    "SELECT u, ntile(3) OVER (PARTITION BY u ORDER BY a, s) AS v FROM r",
+    "SELECT u, (SELECT s FROM r w WHERE w.u = r.u ORDER BY a DESC, s, j LIMIT 1) AS v FROM r",
     "SELECT u, CASE WHEN bool_or(j > 0) THEN 1 WHEN bool_and(j > 0) THEN 2 ELSE 3 END AS v FROM r "
     "GROUP BY u",
 )

@@ -117,6 +117,8 @@ aggregate_not_supported: select count(columns(* replace (uid as k))) from visits
 expression_not_allowed: select columns(['k']), count(*) from visits group by all
 raw_rows: select sum(columns(['x'])) over () from visits
 misplaced_aggregate: select count(distinct (k, max(x))) from visits
+misplaced_aggregate: select k, count(*) from visits group by 1, 2
+misplaced_aggregate: select k, sum(1) + 1 from visits group by k, 2
 expression_not_allowed: select count(distinct (k, (s, x))) from visits
 expression_not_allowed: select columns('.*'), count(*) from visits group by all
 raw_rows: select * exclude (k) from visits
@@ -854,6 +856,8 @@ constant_fails: select [1, 2]::int, count(*) from visits
 constant_fails: select count(*)::date from visits
 constant_fails: select 100000 * 100000 + count(*) from visits
 several_rows: select k, count(*), (select size from shops) from visits group by k
+several_rows: select (select size from shops s where s.k <= v.k) as x, count(*) from visits v group by x
+several_rows: select k, (select size from shops s where s.size > v.k limit 1), count(*) from visits v group by k
 several_rows: with s as (select k from shops) select count(*) > (select k from s) from visits
 answers: select count(*), (select max(size) from shops), (select k from shops limit 1) from visits
 answers: select try_cast('x' as date), try('y'::int), count(*) from visits

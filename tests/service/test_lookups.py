@@ -97,3 +97,15 @@ def test_rows_that_are_units_are_looked_up_nothing_for(tmp_path: Path) -> None:
 def test_of_no_rows_a_lookup_is_planned(tmp_path: Path) -> None:
     with connect(tmp_path) as connection:
         assert connection.sql(f"SELECT * FROM ({NAMES}) t LIMIT 0").fetchall() == []
+
+
+def test_public_rows_that_are_too_many_have_a_place(tmp_path: Path) -> None:
+    many = "INSERT INTO shops SELECT 100 + i, 'shop', i FROM range(500) t(i)"
+    sql = (
+        "SELECT COUNT(*) FROM visits v JOIN (SELECT k, SUM(size) AS s FROM shops GROUP BY k) t "
+        "ON t.k = v.k WHERE s > 1"
+    )
+    with connect(tmp_path, *FILL, many) as connection, pytest.raises(dpsql.Error) as refused:
+        connection.explain(sql)
+    assert refused.value.code == "query_too_large"
+    assert refused.value.place is not None

@@ -242,3 +242,8 @@ SELECT city, count(*) FROM people GROUP BY city HAVING EXISTS (SELECT 1 FROM tow
 SELECT (SELECT o.k FROM orders o WHERE o.okey = i.okey) AS k, count(*) FROM items i GROUP BY k ORDER BY k
 SELECT c, count(*) FROM (SELECT uid, (SELECT k FROM visits v WHERE v.uid = p.uid ORDER BY n DESC, s, k, x LIMIT 1) AS c FROM people p) GROUP BY c ORDER BY c
 SELECT (SELECT max(size) FROM shops s WHERE s.k = v.k) AS m, count(*) FROM visits v GROUP BY m ORDER BY m
+SELECT t, count(*) FROM (SELECT uid, ntile(3) OVER (PARTITION BY uid ORDER BY n, k, s, x) AS t FROM visits) GROUP BY t ORDER BY t
+SELECT t, count(*) FROM (SELECT uid, ntile(20) OVER (PARTITION BY uid ORDER BY n DESC, k, s, x) + 1 AS t FROM visits) GROUP BY t ORDER BY t
+SELECT r, k, count(*) FROM (SELECT uid, k, dense_rank() OVER (PARTITION BY uid ORDER BY k DESC NULLS FIRST) AS r FROM visits) GROUP BY r, k ORDER BY r, k
+SELECT s, count(*) FROM (SELECT uid, s FROM visits QUALIFY dense_rank() OVER (PARTITION BY uid ORDER BY n, s) = 2) GROUP BY s ORDER BY s
+SELECT r, t, count(*) FROM (SELECT uid, dense_rank() OVER w AS r, ntile(2) OVER w AS t, rank() OVER w AS q FROM visits WINDOW w AS (PARTITION BY uid, s ORDER BY n, k, x)) WHERE q < 5 GROUP BY r, t ORDER BY r, t

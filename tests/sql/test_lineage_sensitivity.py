@@ -194,6 +194,8 @@ ROWS = (
     "(SELECT uid, k, 't' AS v FROM visits v WHERE (SELECT s.k FROM shops s WHERE s.k <= v.k AND v.n < s.size) > n OR k = 2)",
     "(SELECT uid, (SELECT n FROM visits v WHERE v.uid = p.uid AND k > 0 ORDER BY n DESC, s LIMIT 1) AS k, city AS v FROM people p)",
     "(SELECT o.uid, i.k, (SELECT why FROM returns r WHERE r.ikey = i.ikey ORDER BY why DESC LIMIT 1) AS v FROM items i JOIN orders o USING (okey))",
+    "(SELECT uid, NTILE(3) OVER (PARTITION BY uid ORDER BY n) AS k, s AS v FROM visits)",
+    "(SELECT uid, DENSE_RANK() OVER (PARTITION BY uid, k ORDER BY s DESC) AS k, CAST(n AS VARCHAR) AS v FROM visits)",
     "(SELECT r.uid, x.k, 'u' AS v FROM boxes x JOIN refunds r ON x.a = r.a AND r.b = x.b)",
     "(SELECT x.uid, r.k, 'u' AS v FROM boxes x LEFT JOIN refunds r USING (b, a))",
     "(SELECT x.uid, x.k, 'u' AS v FROM boxes x ANTI JOIN refunds r ON x.a = r.a AND r.b = x.b AND r.k > 0)",

@@ -322,6 +322,7 @@ class _BlockBuilder:
 
     def _collect_keys(self) -> None:
         expressions = self._key_expressions()
+        self._refuse_aggregates(expressions)
         dividing = [each for each in expressions if each.find(exp.Column) is not None]
         for expression in dividing or expressions:
             check_row_expression(expression, self.text)
@@ -352,6 +353,17 @@ class _BlockBuilder:
             self._add_key(expression)
         if self.keys:
             self._add_decided_keys()
+
+    def _refuse_aggregates(self, keys: Sequence[exp.Expr]) -> None:
+        """Refuse aggregates as keys, which an ordinal may mean; constants divide nothing."""
+        for key in keys:
+            if _has_aggregate(key):
+                raise self.names.refuse(
+                    "a GROUP BY key is a value of a row, and this is an aggregate",
+                    "misplaced_aggregate",
+                    key,
+                    hint="Group by columns and expressions of them.",
+                )
 
     def _add_key(self, expression: exp.Expr) -> None:
         self._check_given(expression)

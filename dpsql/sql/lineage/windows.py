@@ -15,10 +15,19 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.schema import fold
+from dpsql.core.schema import Column, fold
 from dpsql.core.sql_types import BIGINT
 from dpsql.errors import QueryRefused
-from dpsql.ir.relations import Placed, PlaceFunction, PlaceValue, Sorted
+from dpsql.ir.relations import (
+    Computed,
+    Extend,
+    Placed,
+    PlaceFunction,
+    PlaceValue,
+    RowSet,
+    Sorted,
+    Typed,
+)
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.enum_order import enum_order, is_enumerated
@@ -181,10 +190,14 @@ class _Places:
     values: dict[PlaceValue, tuple[str, Identity, ColumnPolicy | None, bool]] = field(
         default_factory=dict
     )
+    firsts: dict[str, exp.Expr] = field(default_factory=dict)
+    derived: dict[str, exp.Expr] = field(default_factory=dict)
 
     def of_window(self, node: exp.Window) -> str:
         """Read a window function; returns the column of its values."""
         function = node.this
+        if isinstance(function, exp.Ntile | exp.DenseRank):
+            return self._of_places(node, function)
         kind = _FUNCTIONS.get(type(function))
         argument = function.args.get("this")
         if isinstance(function, exp.Count):
@@ -197,10 +210,10 @@ class _Places:
             raise self._refuse(
                 f"{name} in this form is not available over private rows",
                 function,
-                "Available: ROW_NUMBER(), RANK(), FIRST_VALUE(x), LAG(x, 2), LEAD(x), COUNT, SUM, "
-                "AVG, MIN and MAX. For the last value sort in the opposite direction. Bands of all "
-                "rows by size are asked in two steps: QUANTILE(x, 0.5) first, then CASE or "
-                "width_bucket by what came out.",
+                "Available: ROW_NUMBER(), RANK(), DENSE_RANK(), NTILE(4), FIRST_VALUE(x), "
+                "LAG(x, 2), LEAD(x), COUNT, SUM, AVG, MIN and MAX. For the last value sort in the "
+                "opposite direction. Bands of all rows by size are asked in two steps: "
+                "QUANTILE(x, 0.5) first, then CASE or width_bucket by what came out.",
             )
         order, frame = node.args.get("order"), self._frame(node)
         if frame is _Frame.WHOLE and kind in _FRAMED:
@@ -225,6 +238,34 @@ class _Places:
                 raise self._refuse_frame(node)
             terms = [Sorted(self._value(PlaceFunction.NUMBER, None, among, terms, node, 0))]
         return self._value(kind, argument, among, terms, node, self._distance(function))
+
+    def _of_places(self, node: exp.Window, function: exp.Ntile | exp.DenseRank) -> str:
+        """Read DENSE_RANK and NTILE, which follow from numbers and ranks of rows."""
+        order, count = node.args.get("order"), function.args.get("this")
+        tiles = int(count.name) if isinstance(count, exp.Literal) and count.is_int else 0
+        plain = _WINDOW.hold(node) and not node.args.get("spec") and order is not None
+        right = _CALL.hold(function) and (
+            0 < tiles <= _FARTHEST if isinstance(function, exp.Ntile) else count is None
+        )
+        if not plain or not right or order is None or function.expressions:
+            raise self._refuse(
+                f"{written_name(function)} in this form is not available over private rows",
+                node,
+                "Write DENSE_RANK() or NTILE(4) OVER (PARTITION BY … ORDER BY …).",
+            )
+        among = [self._over(key) for key in node.args.get("partition_by") or ()]
+        terms = [self._sorted(term) for term in order.expressions]
+        number = self._value(PlaceFunction.NUMBER, None, among, terms, node, 0)
+        name = self.names.new_column()
+        if isinstance(function, exp.Ntile):
+            rows = self._value(PlaceFunction.ROWS, None, among, [], node, 0)
+            self.derived[name] = _tile(generated_column(number), generated_column(rows), tiles)
+            return name
+        rank = self._value(PlaceFunction.RANK, None, among, terms, node, 0)
+        same = exp.EQ(this=generated_column(rank), expression=generated_column(number))
+        self.firsts[name] = exp.Case(ifs=[exp.If(this=same, true=exp.Literal.number(1))])
+        first = resolved_column(name, name)
+        return self._value(PlaceFunction.VALUES, first, among, [Sorted(rank)], node, 0)
 
     def _frame(self, node: exp.Window) -> _Frame:
         """Read which rows a window's function is of."""
@@ -370,9 +411,14 @@ class _Places:
             )
         named = {name for name, *_ in self.values.values()}
         later = [value for value in made if named.intersection(each.name for each in value.order)]
-        rows = Placed(source.rows, tuple(value for value in made if value not in later))
+        rows: RowSet = Placed(source.rows, tuple(value for value in made if value not in later))
+        if self.firsts:
+            rows = _with_places(rows, self.firsts)
         if later:  # sorted by the others
             rows = Placed(rows, tuple(later))
+        if self.derived:
+            rows = _with_places(rows, self.derived)
+        fields += [Field(*("", name, name, BIGINT, _PLACES), merged=True) for name in self.derived]
         types = {column.name: column.type for column in rows.columns}
         shown = replace(
             source,
@@ -386,6 +432,35 @@ class _Places:
 
     def _refuse(self, reason: str, node: exp.Expr, hint: str) -> QueryRefused:
         return self.names.refuse(reason, "window_over_private_rows", node, hint)
+
+
+def _with_places(rows: RowSet, computed: Mapping[str, exp.Expr]) -> RowSet:
+    """Add whole numbers that are computed of places."""
+    made = tuple(Computed(name, node) for name, node in computed.items())
+    return Typed(Extend(rows, made), tuple(Column(name, BIGINT) for name in computed))
+
+
+def _tile(number: exp.Expr, rows: exp.Expr, tiles: int) -> exp.Expr:
+    """Write the tile of a row by its number: tiles differ by one row, larger ones come first."""
+    count, one = exp.Literal.number(tiles), exp.Literal.number(1)
+    size = exp.paren(exp.IntDiv(this=rows.copy(), expression=count.copy()))
+    larger = exp.paren(exp.Mod(this=rows.copy(), expression=count.copy()))
+    in_larger = exp.paren(exp.Mul(this=larger, expression=exp.paren(size + one)))
+    before = exp.paren(exp.Sub(this=number.copy(), expression=one.copy()))
+    first = exp.IntDiv(this=before.copy(), expression=exp.paren(size + one))
+    behind = exp.paren(exp.Sub(this=before.copy(), expression=in_larger.copy()))
+    later = exp.IntDiv(this=behind, expression=size.copy())
+    return exp.Case(
+        ifs=[
+            exp.If(
+                this=exp.LTE(this=number.copy(), expression=in_larger),
+                true=exp.Add(this=exp.paren(first), expression=one.copy()),
+            )
+        ],
+        default=exp.Add(
+            this=exp.Add(this=larger.copy(), expression=exp.paren(later)), expression=one.copy()
+        ),
+    )
 
 
 def _is_at_end(function: exp.Expr, frame: _Frame) -> bool:

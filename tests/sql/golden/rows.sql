@@ -2835,3 +2835,10 @@ SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "
 -- postgresql: 1c3ef7e38dacd341
 -- spark: 5d0d4bb660ea66ae
 
+-- title: A lookup in public rows, twice, and by a range of constants
+-- world: lineage
+SELECT (SELECT upper(region) FROM towns t WHERE t.city = p.city) AS r, (SELECT b.label FROM (VALUES (0, 40, 'young'), (40, 99, 'old')) b(low, high, label) WHERE p.age >= b.low AND p.age < b.high) AS g, count(*) FROM people p WHERE (SELECT region FROM towns t WHERE t.city = p.city) <> 'x' GROUP BY r, g;
+
+-- title: A lookup along a link
+-- world: lineage
+SELECT (SELECT o.k FROM orders o WHERE o.okey = i.okey) AS k, count(*) FROM items i GROUP BY k;
