@@ -239,7 +239,7 @@ SELECT (SELECT b.low FROM (VALUES (0, 10), (10, 20), (20, 99)) b(low, high) WHER
 SELECT l, count(*) FROM (SELECT uid, (SELECT name FROM (VALUES (1, 'one'), (2, 'two')) b(k, name) WHERE b.k = v.k LIMIT 1) AS l FROM visits v) GROUP BY l ORDER BY l
 SELECT city, (SELECT region FROM towns t WHERE t.city = p.city) AS r, count(*) FROM people p GROUP BY city ORDER BY city
 SELECT city, count(*) FROM people GROUP BY city HAVING EXISTS (SELECT 1 FROM towns t WHERE t.city = people.city AND region = 'north') ORDER BY city
-SELECT (SELECT o.k FROM orders o WHERE o.okey = i.okey) AS k, count(*) FROM items i GROUP BY k ORDER BY k
+SELECT (SELECT o.k FROM orders o WHERE o.okey = i.okey) AS ok, count(*) FROM items i GROUP BY ok ORDER BY ok
 SELECT c, count(*) FROM (SELECT uid, (SELECT k FROM visits v WHERE v.uid = p.uid ORDER BY n DESC, s, k, x LIMIT 1) AS c FROM people p) GROUP BY c ORDER BY c
 SELECT (SELECT max(size) FROM shops s WHERE s.k = v.k) AS m, count(*) FROM visits v GROUP BY m ORDER BY m
 SELECT t, count(*) FROM (SELECT uid, ntile(3) OVER (PARTITION BY uid ORDER BY n, k, s, x) AS t FROM visits) GROUP BY t ORDER BY t

@@ -2837,8 +2837,175 @@ SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "
 
 -- title: A lookup in public rows, twice, and by a range of constants
 -- world: lineage
-SELECT (SELECT upper(region) FROM towns t WHERE t.city = p.city) AS r, (SELECT b.label FROM (VALUES (0, 40, 'young'), (40, 99, 'old')) b(low, high, label) WHERE p.age >= b.low AND p.age < b.high) AS g, count(*) FROM people p WHERE (SELECT region FROM towns t WHERE t.city = p.city) <> 'x' GROUP BY r, g;
+SELECT (SELECT region FROM towns t WHERE t.city = p.city) AS r, (SELECT b.label FROM (VALUES (0, 40, 'young'), (40, 99, 'old')) b(low, high, label) WHERE p.age >= b.low AND p.age < b.high) AS g, count(*) FROM people p WHERE (SELECT region FROM towns t WHERE t.city = p.city) <> 'x' GROUP BY r, g;
+
+-- __dpsql_released_0, as one: 46c28634b8660f58
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_k1",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    "__dpsql_k1",
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1")), "__dpsql_k0", "__dpsql_k1"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1")), "__dpsql_k0", "__dpsql_k1"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1")), "__dpsql_k0", "__dpsql_k1"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "uid" AS "__dpsql_unit",
+        "__dpsql_c2" AS "__dpsql_k0",
+        "__dpsql_c9" AS "__dpsql_k1"
+      FROM "people"
+      LEFT JOIN (
+        SELECT
+          "city" AS "__dpsql_c1",
+          "region" AS "__dpsql_c2"
+        FROM "towns"
+      )
+        ON (
+          (
+            "__dpsql_c1" = "city"
+          )
+        )
+      LEFT JOIN (
+        SELECT
+          "__dpsql_c4" AS "__dpsql_c7",
+          "__dpsql_c5" AS "__dpsql_c8",
+          "__dpsql_c6" AS "__dpsql_c9"
+        FROM (
+          SELECT
+            *,
+            CASE WHEN "__dpsql_c3" = 1 THEN 0 ELSE 40 END AS "__dpsql_c4",
+            CASE WHEN "__dpsql_c3" = 1 THEN 40 ELSE 99 END AS "__dpsql_c5",
+            CASE WHEN "__dpsql_c3" = 1 THEN 'young' ELSE 'old' END AS "__dpsql_c6"
+          FROM RANGE(1, 3) AS "__dpsql_numbers"("__dpsql_c3")
+        )
+      )
+        ON (
+          (
+            "age" >= "__dpsql_c7"
+          ) AND (
+            "age" < "__dpsql_c8"
+          )
+        )
+      WHERE
+        NOT "uid" IS NULL AND (
+          "__dpsql_c2" <> 'x'
+        )
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
+  GROUP BY
+    "__dpsql_k0",
+    "__dpsql_k1"
+);
+
+-- postgresql: bdaa5bbcb4ce725c
+-- spark: e55421d978d642e2
 
 -- title: A lookup along a link
 -- world: lineage
-SELECT (SELECT o.k FROM orders o WHERE o.okey = i.okey) AS k, count(*) FROM items i GROUP BY k;
+SELECT (SELECT o.k FROM orders o WHERE o.okey = i.okey) AS ok, count(*) FROM items i GROUP BY ok;
+
+-- __dpsql_released_0, as one: 18e668dae9538b95
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0",
+  "__dpsql_m1"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "__dpsql_c11" AS "__dpsql_unit",
+        "__dpsql_c8" AS "__dpsql_k0"
+      FROM (
+        SELECT
+          *,
+          "__dpsql_c7" AS "__dpsql_c8"
+        FROM "items"
+        LEFT JOIN (
+          SELECT
+            "__dpsql_c1" AS "__dpsql_c5",
+            "__dpsql_c3" AS "__dpsql_c6",
+            MIN("__dpsql_c2") AS "__dpsql_c7"
+          FROM (
+            SELECT
+              "okey" AS "__dpsql_c1",
+              "k" AS "__dpsql_c2",
+              "uid" AS "__dpsql_c3"
+            FROM "orders"
+          )
+          GROUP BY
+            1,
+            2
+        )
+          ON (
+            (
+              "okey" = "__dpsql_c5"
+            )
+          )
+      )
+      JOIN (
+        SELECT
+          "okey" AS "__dpsql_c9",
+          "k" AS "__dpsql_c10",
+          "uid" AS "__dpsql_c11"
+        FROM "orders"
+      )
+        ON (
+          "okey" = "__dpsql_c9"
+        )
+      WHERE
+        NOT "__dpsql_c11" IS NULL
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
+  GROUP BY
+    "__dpsql_k0"
+);
+
+-- postgresql: not bound
+-- spark: not bound
+
