@@ -296,3 +296,23 @@ SELECT p.name, p.category, COUNT(*) AS n FROM orders o JOIN products p USING (pr
 SELECT p.name, AVG(o.quantity) FROM orders o, products p WHERE o.product_id = p.product_id GROUP BY p.product_id HAVING p.list_price < 100;
 SELECT p.name, any_value(upper(p.brand)), COUNT(o.order_id) FROM products p LEFT JOIN orders o ON o.product_id = p.product_id GROUP BY p.product_id;
 SELECT c.region, p.brand, SUM(o.quantity) FROM orders o JOIN users u USING (user_id) JOIN countries c ON c.country = u.country JOIN products p USING (product_id) GROUP BY c.country, p.product_id;
+
+-- Values looked up in public rows
+SELECT (SELECT category FROM products p WHERE p.product_id = o.product_id) AS c, COUNT(*) FROM orders o GROUP BY c;
+SELECT COALESCE((SELECT region FROM stores s WHERE s.store_id = o.store_id), 'none') AS r, COUNT(*), SUM(quantity) FROM orders o GROUP BY r;
+SELECT COUNT(*) FROM orders o WHERE amount > (SELECT list_price FROM products p WHERE p.product_id = o.product_id);
+SELECT SUM((SELECT list_price FROM products p WHERE p.product_id = o.product_id)) FROM orders o WHERE (SELECT brand FROM products p WHERE p.product_id = o.product_id) IS NOT NULL;
+SELECT CASE WHEN (SELECT list_price FROM products WHERE products.product_id = orders.product_id) > 20 THEN 'dear' ELSE 'cheap' END AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT c, COUNT(*) FROM (SELECT user_id, (SELECT upper(category) FROM products p WHERE p.product_id = o.product_id) AS c FROM orders o) GROUP BY c;
+SELECT (SELECT b.label FROM (VALUES (0, 1, 'few'), (2, 5, 'some'), (6, 99, 'many')) b(low, high, label) WHERE o.quantity BETWEEN b.low AND b.high) AS q, COUNT(*) FROM orders o GROUP BY q;
+SELECT o.product_id, (SELECT category FROM products p WHERE p.product_id = o.product_id) AS c, COUNT(*) FROM orders o GROUP BY o.product_id;
+SELECT (SELECT channel FROM orders o WHERE o.order_id = i.order_id) AS c, COUNT(*), SUM(qty) FROM order_items i GROUP BY c;
+
+-- Texts among values of several types, and calls in other words
+SELECT COUNT(*) FROM orders WHERE order_date BETWEEN '2025-01-01 12:00:00' AND TIMESTAMP '2025-03-01';
+SELECT COUNT(*) FROM orders WHERE quantity BETWEEN 1.5 AND '4.4';
+SELECT COUNT(*) FROM orders WHERE (channel, quantity) IN (('web', 1), ('app', 2), ('store', NULL));
+SELECT split_part(channel, 'e', -1) AS a, string_split(channel, 'e')[2] AS b, COUNT(*) FROM orders GROUP BY a, b;
+SELECT strftime(order_date, '%Y/%W') AS w, strftime(order_date, '%w') AS d, COUNT(*) FROM orders GROUP BY ALL;
+SELECT printf('%s:%02d', channel, quantity) AS k, translate(channel, 'eb', 'x') AS t, COUNT(*) FROM orders GROUP BY ALL;
+SELECT r, t, COUNT(*) FROM (SELECT user_id, DENSE_RANK() OVER (PARTITION BY user_id ORDER BY channel) AS r, NTILE(2) OVER (PARTITION BY user_id ORDER BY order_id) AS t FROM orders) GROUP BY r, t;

@@ -109,3 +109,29 @@ def test_public_rows_that_are_too_many_have_a_place(tmp_path: Path) -> None:
         connection.explain(sql)
     assert refused.value.code == "query_too_large"
     assert refused.value.place is not None
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        (NAMES.replace("shops", "shop"), "unknown_table"),
+        (NAMES.replace("v.k", "v.kk"), "unknown_column"),
+        (NAMES.replace("v.k", "v.s"), "text_compared"),
+        (
+            "SELECT s, (SELECT MAX(n) FROM visits w WHERE w.s < v.s), COUNT(*) FROM visits v GROUP BY s",
+            "subquery_over_private_rows",
+        ),
+        (
+            "SELECT s, (SELECT size FROM shops h WHERE h.k = v.k), COUNT(*) FROM visits v GROUP BY s",
+            "column_not_grouped",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_the_words_of_the_statement(
+    tmp_path: Path, sql: str, code: str
+) -> None:
+    with connect(tmp_path) as connection, pytest.raises(dpsql.Error) as refused:
+        connection.explain(sql)
+    assert refused.value.code == code
+    assert refused.value.place is not None
+    assert "__dpsql" not in str(refused.value)

@@ -247,3 +247,4 @@ SELECT t, count(*) FROM (SELECT uid, ntile(20) OVER (PARTITION BY uid ORDER BY n
 SELECT r, k, count(*) FROM (SELECT uid, k, dense_rank() OVER (PARTITION BY uid ORDER BY k DESC NULLS FIRST) AS r FROM visits) GROUP BY r, k ORDER BY r, k
 SELECT s, count(*) FROM (SELECT uid, s FROM visits QUALIFY dense_rank() OVER (PARTITION BY uid ORDER BY n, s) = 2) GROUP BY s ORDER BY s
 SELECT r, t, count(*) FROM (SELECT uid, dense_rank() OVER w AS r, ntile(2) OVER w AS t, rank() OVER w AS q FROM visits WINDOW w AS (PARTITION BY uid, s ORDER BY n, k, x)) WHERE q < 5 GROUP BY r, t ORDER BY r, t
+SELECT (SELECT CASE WHEN p.age > 40 THEN t.region ELSE p.city END FROM towns t WHERE t.city = p.city) AS r, count(*) FROM people p GROUP BY r ORDER BY r

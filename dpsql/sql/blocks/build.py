@@ -357,7 +357,7 @@ class _BlockBuilder:
     def _refuse_aggregates(self, keys: Sequence[exp.Expr]) -> None:
         """Refuse aggregates as keys, which an ordinal may mean; constants divide nothing."""
         for key in keys:
-            if _has_aggregate(key):
+            if _has_aggregate(key) and key.find(exp.Window) is None:
                 raise self.names.refuse(
                     "a GROUP BY key is a value of a row, and this is an aggregate",
                     "misplaced_aggregate",

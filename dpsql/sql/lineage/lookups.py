@@ -111,7 +111,9 @@ class LookedUp:
             conditions.append(condition)
         if not finds_one(rows.rows, compared):
             return None
-        single = all(source.single(condition) for condition in conditions)
+        named = [column.name for each in conditions for column in each.find_all(exp.Column)]
+        around = [f for f in map(source.field_of, named) if f is not None]
+        single = all(f.single for f in around)
         keys = [each.column for each in compared]
         shown = replace(
             rows,
@@ -156,20 +158,24 @@ def names_others(query: exp.Select, rows: Relation) -> bool:
     return not all(_is_of(part, rows) for part in conjuncts(query.args["where"].this))
 
 
-def value_of(names: Names, item: exp.Expr, rows: Relation, node: exp.Expr) -> exp.Expr:
-    """Write the select item of a lookup over columns of the rows that were joined for it.
+def value_of(
+    names: Names, item: exp.Expr, source: Relation, rows: Relation, node: exp.Expr
+) -> exp.Expr:
+    """Write the select item of a lookup over the ``source``, to which ``rows`` were joined for it.
 
     An expression has a value only beside a row that was found, in which no compared column is NULL.
     """
     holder = exp.Paren(this=item.unalias().copy())
-    value = names.resolve(holder, rows).this.unnest()
-    for column in value.find_all(exp.Column):
+    for column in columns_below(holder):
+        mine = bool(rows.matches(column.table, column.name))
+        names.resolve_column(column, rows if mine else source)
         mark_resolved(column)
-    if isinstance(value, exp.Column):
+    value = names.resolve(holder, source).this.unnest()
+    if isinstance(value, exp.Column) and rows.field_of(value.name) is not None:
         value.meta["name"] = output_name(node)
         return value
     check_row_expression(value, names.text)
-    refuse_unlike(value, rows.type_of, names.text)
+    refuse_unlike(value, source.type_of, names.text)
     found = mark_resolved(generated_column(min(rows.equal[0])))
     there = exp.not_(exp.Is(this=found, expression=exp.null()))
     return exp.paren(exp.Case(ifs=[exp.If(this=there, true=value)]))

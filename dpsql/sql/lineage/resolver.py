@@ -196,13 +196,14 @@ class Lineage:
             rows = self.of_from(select, scope) or self._of_sources(select, scope)
         except (QueryRefused, UnknownName):
             return ()  # refused as a part of its own
+        own, outside = (None if rows is None else _columns_of(rows)), _columns_of(around)
+        if rows is None or own is None or (rows.private and not group_keys(select, own, outside)):
+            return ()  # refused as a part of its own
         return [
             column
             for part in select.iter_expressions()
             for column in columns_below(part)
-            if rows is not None
-            and not rows.matches(column.table, column.name)
-            and len(around.matches(column.table, column.name)) == 1
+            if not own(column) and len(around.matches(column.table, column.name)) == 1
         ]
 
     def _of_sources(self, select: exp.Select, scope: Scope) -> Relation | None:
@@ -740,6 +741,10 @@ class Lineage:
             found = self._of_sources(query, scope)
         except (QueryRefused, UnknownName):
             found = None
+        if found is None:
+            for table in query.find_all(exp.Table):
+                if isinstance(table.this, exp.Identifier):
+                    self._refuse_unknown(table, scope)
         if found is None or found.private or not names_others(query, found):
             return source, node  # it is answered first, or refused as any subquery here
         if source.given is not None:
@@ -757,7 +762,7 @@ class Lineage:
             source, made.lookups[shared] = joined
             self.operators.count_columns(len(found.fields), node)
             self.operators.check_size(source, node)
-        return source, value_of(self.names, item, made.lookups[shared], node)
+        return source, value_of(self.names, item, source, made.lookups[shared], node)
 
     def _is_one(self, rows: Relation, by: Field) -> bool:
         """Tell whether a unit has one row at most of a value of a column, or a table has."""
