@@ -14,17 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql
-from dpsql.core.sql_types import SqlType
+from dpsql.core.sql_types import DATE, TIMESTAMP, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.syntax.arguments import Rules, grouped_rules, unread, when_branches
 from dpsql.syntax.row_nodes import is_row_node
 from dpsql.syntax.text import DIALECT
+
+_INTEGER: Final = SqlType.of("INTEGER")
+_SMALL: Final = 9  # digits of a whole number that is an INTEGER
 
 
 def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
@@ -192,6 +195,8 @@ def _of_one_type(nodes: Sequence[exp.Expr], at: _Setting) -> Sequence[exp.Expr]:
         return nodes
     if len(types) == 1 and None not in types:
         return nodes
+    if _type_by_form(nodes[0], at) == TIMESTAMP and types <= {DATE, TIMESTAMP}:
+        return nodes  # texts are read as timestamps beside one
 
     def typed(node: exp.Expr) -> exp.Expr:
         if not isinstance(node.unnest(), exp.Literal) or _family(node, at) != "text":
@@ -202,11 +207,13 @@ def _of_one_type(nodes: Sequence[exp.Expr], at: _Setting) -> Sequence[exp.Expr]:
 
 
 def _type_by_form(node: exp.Expr, at: _Setting) -> SqlType | None:
-    """Return the type of a column or a cast; None where its form does not tell."""
+    """Return the type of a column, a cast or a small whole number; None for other forms."""
     node = node.unnest()
     if isinstance(node, exp.Column):
         column = at.table.column(node.name)
         return None if column is None else column.type
+    if isinstance(node, exp.Literal) and node.is_int and len(node.name) <= _SMALL:
+        return _INTEGER
     if isinstance(node, exp.Cast):
         return SqlType.of(node.to.sql(DIALECT))
     return None
