@@ -35,12 +35,20 @@ class ShownAggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownTerm:
+    """A column of an answer that is computed from aggregates, given by their indices."""
+
+    aggregates: tuple[int, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A private block of an answer of ``rows`` rows.
 
-    ``released`` is how many groups came out of it. ``shown`` is empty where the query above the
-    aggregates is too involved to tell what became of them. ``uniform`` is False where values are
-    pooled from several releases, and not all groups came out of all of them.
+    ``released`` is how many groups came out of it. ``shown`` and ``computed`` are empty where the
+    query above the aggregates is too involved to tell what became of them. ``uniform`` is False
+    where values are pooled from several releases, and not all groups came out of all of them.
     """
 
     plan: BlockPlan
@@ -48,6 +56,12 @@ class Part:
     shown: tuple[ShownAggregate, ...]
     rows: int
     uniform: bool = True
+    computed: tuple[ShownTerm, ...] = ()
+
+    @property
+    def told(self) -> bool:
+        """True if columns of the answer are known to have intervals."""
+        return bool(self.shown or self.computed)
 
 
 def score_unit(plan: BlockPlan) -> str:

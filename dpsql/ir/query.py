@@ -21,6 +21,7 @@ from dpsql.core.sql_types import SqlType
 from dpsql.errors import Place
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.relations import EachRow, PublicSource, RowSet, Scan, bottom_up
+from dpsql.ir.terms import Term
 from dpsql.policy.model import ColumnPolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters
 
@@ -398,6 +399,22 @@ class OutputColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputedColumn:
+    """A column of the final answer that is computed from the aggregates of each row."""
+
+    block: int
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class SupportColumn:
+    """A hidden column of the final answer that intervals need: a released one, by its name."""
+
+    block: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class SortTerm:
     """One ORDER BY term of a plain tail: a released column, its direction, where NULLs go."""
 
@@ -453,10 +470,11 @@ class Query:
     ``tail`` is generated SQL over the blocks' released tables and the public tables, which stand
     here as what their names meant. ``run`` is the tail that is run: what fails for some released
     values is NULL in it. ``outputs`` says which columns of the answer are aggregates as released
-    (it is empty where the tail is too involved to tell); ``supports`` lists the hidden trailing
-    columns that intervals need; ``plain`` is the tail as a value, where it is plain and nothing in
-    the statement can fail; ``tail_kind`` says what running it may take; ``casts`` is True if the
-    analyst wrote casts in it; ``values`` are its subqueries that stand for a value.
+    (it is empty where the tail is too involved to tell), ``computed`` which are computed from
+    these; ``supports`` lists the hidden trailing columns that intervals need; ``plain`` is the tail
+    as a value, where it is plain and nothing in the statement can fail; ``tail_kind`` says what
+    running it may take; ``casts`` is True if the analyst wrote casts in it; ``values`` are its
+    subqueries that stand for a value.
     """
 
     text: str
@@ -465,7 +483,8 @@ class Query:
     run: str
     public_tables: tuple[PublicSource, ...]
     outputs: tuple[OutputColumn | None, ...]
-    supports: tuple[OutputColumn, ...]
+    computed: tuple[ComputedColumn | None, ...]
+    supports: tuple[SupportColumn, ...]
     plain: PlainTail | None
     tail_kind: TailKind
     casts: bool = False

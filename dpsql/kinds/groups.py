@@ -209,7 +209,7 @@ class GroupsKind(ReleaseKind):
             if large is not None:
                 yield self.small_left_out(part, large)
             elif plan.block.keys:
-                verb = "appear" if part.shown and part.rows >= part.released else "were answered"
+                verb = "appear" if part.told and part.rows >= part.released else "were answered"
                 groups = f"{selection.declared:,} {plan.block.known_word} groups"
                 bounded = any(key.origin == DECLARED_BOUNDS for key in plan.block.keys)
                 outside = " Rows outside of declared bounds are in none of them." * bounded
@@ -244,7 +244,9 @@ class GroupsKind(ReleaseKind):
 
     def counted_too_high(self, part: Part, half: float) -> str:
         """Name the size below which appearing groups are counted too high; empty if none are."""
-        selected = any(self.selected(shown.aggregate) for shown in part.shown)
+        behind = [shown.aggregate for shown in part.shown]
+        behind += [aggregate for one in part.computed for aggregate in one.aggregates]
+        selected = any(map(self.selected, behind))
         return f"; below {figure_above(half)} what appears is counted too high" * selected
 
     def selected(self, aggregate: int) -> bool:

@@ -43,10 +43,11 @@ def _heading(part: Part) -> str:
 
 def _sentences(part: Part, confidence: float) -> Iterator[str]:
     yield from _accuracy(part, confidence)
-    allowed = [s.aggregate for s in part.shown if allows_for_cut(part.plan, s.aggregate)]
+    behind = [s.aggregate for s in part.shown] + [a for s in part.computed for a in s.aggregates]
+    allowed = [aggregate for aggregate in behind if allows_for_cut(part.plan, aggregate)]
     if allowed:
         composed = [part.plan.block.aggregates[index].kind.composed for index in allowed]
-        where = "further" if any(composed) else "further up"
+        where = "further" if any(composed) or part.computed else "further up"
         rows = f"{part.plan.block.parameters.rows_limit:,}"
         yield (
             f"Intervals reach {where}, as some units may add more than counts: "
@@ -66,17 +67,20 @@ def _sentences(part: Part, confidence: float) -> Iterator[str]:
 
 def _accuracy(part: Part, confidence: float) -> Iterator[str]:
     """Yield how close values are to those without noise."""
-    plan = part.plan
-    shown = part.shown or tuple(
-        ShownAggregate(index, aggregate.text)
-        for index, aggregate in enumerate(plan.block.aggregates)
-    )
+    plan, shown = part.plan, part.shown
+    if not part.told:
+        shown = tuple(ShownAggregate(i, a.text) for i, a in enumerate(plan.block.aggregates))
     shown = tuple(s for s in shown if _says_something(part, s))
-    if not shown:
+    if not (shown or part.computed):
         return
-    condition = f"{release_kind(plan).condition(shown)} ({_before(part)})"
+    kind = release_kind(plan)
+    computed = (
+        ShownAggregate(next(filter(kind.selected, one.aggregates), one.aggregates[0]), one.name)
+        for one in part.computed
+    )
+    condition = f"{kind.condition((*shown, *computed))} ({_before(part)})"
     often = f"At least {level(confidence)} of such"
-    if len(shown) > 1:
+    if len(shown) != 1 or part.computed:
         sizes = [
             f"{printable_name(one.name)} ± {_up(_margin(part, one.aggregate, confidence))}"
             for one in shown
@@ -87,12 +91,12 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
         yield f"{often} intervals{inserted} hold the true value{condition}."
         return
     (only,) = shown
-    kind = plan.block.aggregates[only.aggregate].kind
-    if kind.composed or _varies(part, only.aggregate, confidence):
-        yield f"{often} intervals hold the true {kind.value.noun}{condition}."
+    of = plan.block.aggregates[only.aggregate].kind
+    if of.composed or _varies(part, only.aggregate, confidence):
+        yield f"{often} intervals hold the true {of.value.noun}{condition}."
     else:
         margin = _up(_margin(part, only.aggregate, confidence))
-        yield f"{often} {kind.value.noun}s are within ± {margin} of the true ones{condition}."
+        yield f"{often} {of.value.noun}s are within ± {margin} of the true ones{condition}."
 
 
 def _says_something(part: Part, shown: ShownAggregate) -> bool:
@@ -103,12 +107,12 @@ def _says_something(part: Part, shown: ShownAggregate) -> bool:
     if part.plan.names_alone:
         return False
     aggregate = part.plan.block.aggregates[shown.aggregate]
-    return aggregate.quantile is None and (bool(part.shown) or not aggregate.kind.composed)
+    return aggregate.quantile is None and (part.told or not aggregate.kind.composed)
 
 
 def _before(part: Part) -> str:
     """Name the population that the interval refers to."""
-    if not part.shown:
+    if not part.told:
         return "after bounding, before the outer query"
     if not _chosen(part):
         return "after bounding"

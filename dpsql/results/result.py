@@ -27,7 +27,7 @@ from dpsql.accuracy.left_out import (
     most_kept,
     no_estimate,
 )
-from dpsql.accuracy.wording import Part, ShownAggregate
+from dpsql.accuracy.wording import Part, ShownAggregate, ShownTerm
 from dpsql.core.formatting import (
     DEFAULT_CONFIDENCE,
     printable,
@@ -35,7 +35,9 @@ from dpsql.core.formatting import (
     upper_figures,
 )
 from dpsql.ir.plan import BlockPlan, LeftOutStatus, LeftOutSubject, RolledUp
-from dpsql.ir.query import OutputColumn
+from dpsql.ir.query import ComputedColumn, OutputColumn, SupportColumn
+from dpsql.ir.terms import aggregates_of
+from dpsql.kinds.computed import NoisyRelease
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.summary import summary
 from dpsql.planner.max_error import margins_missed
@@ -118,15 +120,16 @@ FREE = Cost(ZERO, ZERO, 0.0)
 class AnswerNoise:
     """The noise in an answer: the plans behind it, and the noisy columns.
 
-    ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
-    each plan's block, ``uniform`` whether all of them came out of the same releases, ``left_out``
-    the largest value that LIMIT left out of them, ``totals`` what was counted in all, by aggregate.
-    An answer without noise has none of these. ``beforehand`` are the caveats of the views that it
-    reads, and of the clock.
+    ``outputs``, ``computed`` and ``supports`` are those of the query, ``released`` is how many
+    groups came out of each plan's block, ``uniform`` whether all of them came out of the same
+    releases, ``left_out`` the largest value that LIMIT left out of them, ``totals`` what was
+    counted in all, by aggregate. An answer without noise has none of these. ``beforehand`` are the
+    caveats of the views that it reads, and of the clock.
     """
 
     outputs: tuple[OutputColumn | None, ...] = ()
-    supports: tuple[OutputColumn, ...] = ()
+    computed: tuple[ComputedColumn | None, ...] = ()
+    supports: tuple[SupportColumn, ...] = ()
     plans: tuple[BlockPlan, ...] = ()
     released: tuple[int, ...] = ()
     uniform: tuple[bool, ...] = ()
@@ -250,13 +253,17 @@ class Result(ReadableAnswer):
         with large noise come out. Of rows that ORDER BY a noisy value LIMIT k chose, at least such
         a part holds on average, given that they were chosen: their intervals reach further down
         than up. Where a number of rows per unit was drawn, those of counts, sums, averages and
-        spreads also reach as far as the rows that it supposedly cuts. Columns computed from several
-        released values have none.
-        Raises ``ParameterError`` unless 0 < confidence < 1.
+        spreads also reach as far as the rows that it supposedly cuts. A column that computes with
+        aggregates of its row, such as a ratio, has an interval if it does so by arithmetic,
+        rounding, CASE and the like: of all their noise together. It is NaN where a divisor may be
+        0. Raises ``ParameterError`` unless 0 < confidence < 1.
         """
         confidence = check_confidence(confidence)
-        found = self._noisy_columns()
-        return {name: self._interval(place, output, confidence) for place, name, output in found}
+        found = {name: self._interval(one, confidence) for _, name, one in self._noisy_columns()}
+        for place, one in enumerate(self._noise.computed):
+            if one is not None:
+                found[self.columns[place]] = self._computed_interval(place, one, confidence)
+        return {name: found[name] for name in self.columns if name in found}
 
     def _noisy_columns(self) -> Iterator[tuple[int, str, OutputColumn]]:
         """List the columns that show an aggregate as released: place, name, aggregate."""
@@ -265,19 +272,43 @@ class Result(ReadableAnswer):
             if output is not None:
                 yield position, name, output
 
-    def _interval(self, position: int, output: OutputColumn, confidence: float) -> Interval:
+    def _interval(self, output: OutputColumn, confidence: float) -> Interval:
         plan = self._noise.plans[output.block]
         released = self._noise.released[output.block]
-        supports = len(plan.block.support_columns(output.aggregate))
-        positions = [] if plan.block.aggregates[output.aggregate].kind.composed else [position]
-        if supports:
-            first = self._width + self._noise.supports.index(output)
-            positions += range(first, first + supports)
-        columns = [self._numbers(position) for position in positions]
+        columns = self._interval_columns(output)
         left_out = self._noise.left_out[output.block]
         kind = release_kind(plan)
         total = self._noise.totals[output.block][output.aggregate]
         return kind.interval(released, output.aggregate, columns, confidence, left_out, total)
+
+    def _interval_columns(self, output: OutputColumn) -> list[NDArray[np.float64]]:
+        """Read the columns that the interval of an aggregate needs, shown or hidden."""
+        block = self._noise.plans[output.block].block
+        names = block.interval_columns(output.aggregate)
+        return [self._released(output, name) for name in names]
+
+    def _released(self, output: OutputColumn, name: str) -> NDArray[np.float64]:
+        hidden = SupportColumn(output.block, name)
+        if hidden in self._noise.supports:
+            return self._numbers(self._width + self._noise.supports.index(hidden))
+        return self._numbers(self._noise.outputs.index(output))
+
+    def _computed_interval(
+        self, place: int, computed: ComputedColumn, confidence: float
+    ) -> Interval:
+        block, noise = computed.block, self._noise
+        columns = {
+            aggregate: self._interval_columns(OutputColumn(block, aggregate))
+            for aggregate in aggregates_of(computed.term)
+        }
+        release = NoisyRelease(
+            release_kind(noise.plans[block]),
+            noise.released[block],
+            columns,
+            noise.left_out[block],
+            noise.totals[block],
+        )
+        return release.interval(computed.term, self._numbers(place), confidence)
 
     def thresholds(self) -> dict[str, Threshold]:
         """Return the threshold of appearance by column, for columns with one."""
@@ -298,7 +329,7 @@ class Result(ReadableAnswer):
         self._warned = True  # by the sentences themselves
         rows, noise = len(self), self._noise
         parts = [
-            Part(plan, released, self._shown(block), rows, uniform)
+            Part(plan, released, self._shown(block), rows, uniform, self._computed(block))
             for block, (plan, released, uniform) in enumerate(
                 zip(noise.plans, noise.released, noise.uniform, strict=True)
             )
@@ -563,6 +594,14 @@ class Result(ReadableAnswer):
             ShownAggregate(output.aggregate, name)
             for _, name, output in self._noisy_columns()
             if output.block == block
+        )
+
+    def _computed(self, block: int) -> tuple[ShownTerm, ...]:
+        """List the columns that compute with aggregates of a block."""
+        return tuple(
+            ShownTerm(tuple(dict.fromkeys(aggregates_of(one.term))), self.columns[place])
+            for place, one in enumerate(self._noise.computed)
+            if one is not None and one.block == block
         )
 
     def _numbers(self, position: int) -> NDArray[np.float64]:

@@ -861,7 +861,9 @@ class Answerer:
             lambda: self._explained(prepared),
             cost,
             AnswerNoise(
-                *(query.outputs, query.supports, plans, counts, uniform, left_out, totals),
+                query.outputs,
+                query.computed,
+                *(query.supports, plans, counts, uniform, left_out, totals),
                 tuple(self._caveats_beforehand(prepared)),
             ),
             _evidence(prepared, estimates),

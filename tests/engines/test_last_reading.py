@@ -503,6 +503,7 @@ MORE: dict[str, dict[str, Any]] = {
     "SELECT count(*) FROM visits WHERE k > 1 AND n > 2": {},
     "SELECT c, count(*), median(n) FROM visits GROUP BY c": {},
     "SELECT k, count(DISTINCT n) FROM visits GROUP BY k": {},
+    "SELECT count(DISTINCT n), count(DISTINCT c), count(DISTINCT k) FROM visits": {},
     "SELECT count(*) FROM (SELECT uid, n, lag(n) OVER (PARTITION BY uid {0}) AS a, "
     "lead(n, 2) OVER (PARTITION BY uid {0}) AS b, first_value(s) OVER (PARTITION BY uid {0}) AS c, "
     "rank() OVER (PARTITION BY uid {0}) + max(n) OVER (PARTITION BY uid {0}) AS r FROM visits "

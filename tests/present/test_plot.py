@@ -337,9 +337,9 @@ def test_numbers_without_noise_of_their_own_are_drawn_without_error_bars(
     ax = budget.plot(y="spent")
     assert error_bars(ax) == []
     assert ax.get_title("left") == ""
-    doubled = connection.sql("SELECT key, 2 * COUNT(DISTINCT u) AS n FROM t GROUP BY key").plot()
-    assert error_bars(doubled) == []
-    assert "intervals" not in doubled.get_title("left")
+    odd = connection.sql("SELECT key, COUNT(DISTINCT u) % 2 AS n FROM t GROUP BY key").plot()
+    assert error_bars(odd) == []
+    assert "intervals" not in odd.get_title("left")
 
 
 @pytest.mark.slow

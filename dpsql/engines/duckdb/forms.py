@@ -196,7 +196,9 @@ OPERATORS: Final[dict[str, tuple[Mapping[str, Form], ...]]] = {
         {**_JOIN, "join_type": only("INNER", "LEFT", "RIGHT", "SEMI", "ANTI"), "condition": _VALUE},
     ),
     "LOGICAL_CROSS_PRODUCT": ({"children": _TWO},),
-    "LOGICAL_UNION": ({**_SET_OPERATION, "setop_all": only(True)},),
+    "LOGICAL_UNION": (
+        {**_SET_OPERATION, "children": [PlanPart.OPERATOR], "setop_all": only(True)},
+    ),
     "LOGICAL_EXCEPT": ({**_SET_OPERATION, "setop_all": only(True, False)},),
     "LOGICAL_INTERSECT": ({**_SET_OPERATION, "setop_all": only(True, False)},),
     "LOGICAL_MATERIALIZED_CTE": (

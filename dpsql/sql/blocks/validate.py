@@ -118,7 +118,7 @@ def validate(
     place_followers(tree, found)
     blocks = place_noise_columns(tree, found, text)
     settle_enum_order(tree, blocks, list(splitter.public_tables.values()), text)
-    outputs, supports = trace_outputs(tree, blocks)
+    traced = trace_outputs(tree, blocks)
     plain = plain_tail(tree, blocks, dialect)
     kind = tail_kind(tree) if plain is None else TailKind.SURE
     typed, values = to_sql(tree), tuple(public_values(tree, text))
@@ -128,8 +128,9 @@ def validate(
         tail=typed,
         run=_caught(tree, typed),
         public_tables=tuple(source for _, source in sorted(splitter.public_tables.items())),
-        outputs=outputs,
-        supports=supports,
+        outputs=traced.outputs,
+        computed=traced.computed,
+        supports=traced.supports,
         plain=plain,
         tail_kind=kind,
         casts=casts,

@@ -3,47 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.engines.base.dialect import Dialect
-from dpsql.ir.query import Block, OutputColumn, PlainTail, SortTerm
+from dpsql.ir.query import (
+    Block,
+    ComputedColumn,
+    OutputColumn,
+    PlainTail,
+    SortTerm,
+    SupportColumn,
+)
+from dpsql.ir.terms import aggregates_of
 from dpsql.sql.expressions.totality import is_sure_condition
+from dpsql.sql.tail.computed import aggregate_shown, computed_term
 
 _PLAIN_CLAUSES = frozenset({"expressions", "from_", "order", "limit", "offset"})
 _INT64_DIGITS = 19
 _NOT_PLAIN = -1
 
 
-def trace_outputs(
-    tree: exp.Query, blocks: Sequence[Block]
-) -> tuple[tuple[OutputColumn | None, ...], tuple[OutputColumn, ...]]:
-    """Find the answer columns that are aggregates as released, and add hidden columns for some.
+@dataclass(frozen=True, slots=True)
+class TracedOutputs:
+    """The columns of an answer that have intervals, and the hidden ones that these need."""
+
+    outputs: tuple[OutputColumn | None, ...] = ()
+    computed: tuple[ComputedColumn | None, ...] = ()
+    supports: tuple[SupportColumn, ...] = ()
+
+
+def trace_outputs(tree: exp.Query, blocks: Sequence[Block]) -> TracedOutputs:
+    """Find the answer columns that are aggregates as released, or computed from these.
 
     The interval of an average or a variance needs the noisy measures that it is computed from, and
-    where groups are named in rounds that of a count needs how it was counted: these are appended to
-    the select list. A quantile has no interval and is left out. Only a statement whose outermost
-    SELECT is itself a block is traced; for others both are empty.
+    where groups are named in rounds that of a count needs how it was counted; that of a column that
+    computes with aggregates needs these. Hidden columns for them are appended to the select list. A
+    quantile has no interval and is left out. Only a statement whose outermost SELECT is itself a
+    block is traced; for others all is empty.
     """
     index = _root_block(tree, blocks)
     if index is None:
-        return (), ()
+        return TracedOutputs()
     assert isinstance(tree, exp.Select)
-    outputs = tuple(_pass_through(item, index, blocks[index]) for item in tree.expressions)
-    supported = dict.fromkeys(o for o in outputs if o is not None and _has_supports(blocks, o))
+    block = blocks[index]
+    shown = [aggregate_shown(item, block) for item in tree.expressions]
+    outputs = tuple(None if one is None else OutputColumn(index, one) for one in shown)
     if tree.args.get("distinct"):
-        return tuple(None if o in supported else o for o in outputs), ()
-    supports = [
-        (output, name)
-        for output in supported
-        for name in blocks[index].support_columns(output.aggregate)
+        plain = (None if o is None or block.support_columns(o.aggregate) else o for o in outputs)
+        return TracedOutputs(tuple(plain), tuple(None for _ in outputs))
+    terms = [
+        computed_term(item, block) if one is None else None
+        for item, one in zip(tree.expressions, shown, strict=True)
     ]
-    for _, name in supports:
+    computed = tuple(None if term is None else ComputedColumn(index, term) for term in terms)
+    names = [name for one in shown if one is not None for name in block.support_columns(one)]
+    names += [
+        name
+        for term in terms
+        if term is not None
+        for aggregate in aggregates_of(term)
+        for name in block.interval_columns(aggregate)
+    ]
+    supports = tuple(dict.fromkeys(names))
+    for name in supports:
         column = exp.column(exp.to_identifier(name, quoted=True))
         tree.append("expressions", exp.alias_(column, name, quoted=True))
-    return outputs, tuple(output for output, _ in supports)
+    return TracedOutputs(outputs, computed, tuple(SupportColumn(index, name) for name in supports))
 
 
 def plain_tail(tree: exp.Query, blocks: Sequence[Block], dialect: Dialect) -> PlainTail | None:
@@ -78,20 +107,6 @@ def _root_block(tree: exp.Query, blocks: Sequence[Block]) -> int | None:
         return None
     names = [block.name for block in blocks]
     return names.index(from_.this.name) if from_.this.name in names else None
-
-
-def _has_supports(blocks: Sequence[Block], output: OutputColumn) -> bool:
-    return bool(blocks[output.block].support_columns(output.aggregate))
-
-
-def _pass_through(item: exp.Expr, index: int, block: Block) -> OutputColumn | None:
-    node = item.unalias().unnest()
-    prefix = f"{INTERNAL_PREFIX}a"
-    if not (isinstance(node, exp.Column) and node.name.startswith(prefix)):
-        return None
-    aggregate = int(node.name.removeprefix(prefix))
-    measured = block.aggregates[aggregate].quantile is None
-    return OutputColumn(index, aggregate) if measured else None
 
 
 def _is_plain_block(block: Block, dialect: Dialect) -> bool:

@@ -1,0 +1,241 @@
+"""Columns that compute with aggregates have intervals that hold, and not absurdly wide ones."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from helpers.laws import lower_bound, upper_bound
+from helpers.support import ANALYST, FILL, policy, world_file
+
+import dpsql
+from dpsql.accuracy.computed import TogetherNoise, computed_range
+from dpsql.accuracy.estimates import FloatArray, PlausibleRange
+from dpsql.ir.terms import AggregateTerm, ConstantTerm, Operator, OperatorTerm, Term
+from dpsql.policy.model import AccountPolicy
+
+# -- by simulation ----------------------------------------------------------------------------
+
+
+@dataclass
+class Noisy:
+    """Noisy counts with Gaussian noise; ``joint`` says that it may be taken together."""
+
+    values: Mapping[int, FloatArray]
+    deviations: Mapping[int, float]
+    joint: bool = True
+    narrowed: float = 1.0
+
+    def alone(self, aggregate: int, confidence: float) -> PlausibleRange:
+        return PlausibleRange.around(self.values[aggregate], self._margin(aggregate, confidence))
+
+    def are_joint(self, aggregates: Sequence[int]) -> bool:
+        return self.joint
+
+    def together(self, aggregates: Sequence[int], confidence: float) -> TogetherNoise:
+        ones = {a: np.ones_like(self.values[a]) for a in aggregates}
+        margins = {a: self._margin(a, confidence) * ones[a] for a in aggregates}
+        return TogetherNoise(self.values, margins, {a: 0 * ones[a] for a in aggregates})
+
+    def counts(self, aggregate: int) -> bool:
+        return True
+
+    def is_positive(self, aggregate: int) -> bool:
+        return True
+
+    def is_part(self, aggregate: int, of: int) -> bool:
+        return False
+
+    def _margin(self, aggregate: int, confidence: float) -> float:
+        z = -statistics.NormalDist().inv_cdf((1 - confidence) / 2)
+        return self.narrowed * z * self.deviations[aggregate]
+
+
+def of(operator: Operator, *terms: Term) -> Term:
+    return OperatorTerm(operator, terms)
+
+
+FIRST, SECOND, THIRD = map(AggregateTerm, range(3))
+RATIO = of(Operator.DIVIDE, FIRST, SECOND)
+TERMS: Mapping[str, tuple[Term, Callable[[float, float, float], float]]] = {
+    "a ratio": (RATIO, lambda a, b, c: a / b),
+    "a part": (
+        of(Operator.DIVIDE, FIRST, of(Operator.ADD, FIRST, SECOND)),
+        lambda a, b, c: a / (a + b),
+    ),
+    "a difference": (
+        of(Operator.SUBTRACT, FIRST, of(Operator.MULTIPLY, ConstantTerm(2.0), SECOND)),
+        lambda a, b, c: a - 2 * b,
+    ),
+    "a moved ratio": (
+        of(Operator.SUBTRACT, ConstantTerm(7.0), RATIO),
+        lambda a, b, c: 7.0 - a / b,
+    ),
+    "a sum of three": (
+        of(Operator.DIVIDE, of(Operator.ADD, FIRST, THIRD), SECOND),
+        lambda a, b, c: (a + c) / b,
+    ),
+}
+
+
+def simulated(name: str, trues: Sequence[float], *, narrowed: float = 1.0) -> tuple[int, int]:
+    term, compute = TERMS[name]
+    tries, rng, deviations = 20_000, np.random.default_rng(5), (20.0, 9.0, 4.0)
+    values = {
+        place: true + rng.normal(0.0, deviation, tries)
+        for place, (true, deviation) in enumerate(zip(trues, deviations, strict=True))
+    }
+    noisy = Noisy(values, dict(enumerate(deviations)), narrowed=narrowed)
+    found, true = computed_range(term, noisy, 0.9, tries), compute(*trues)
+    return int(((found.low <= true) & (true <= found.high)).sum()), tries
+
+
+@pytest.mark.parametrize("trues", [(400, 900, 50), (60, 25, 2), (3000, 12, 5), (0, 40, 9)])
+@pytest.mark.parametrize("name", TERMS)
+def test_ranges_hold_the_true_value_as_often_as_they_say(
+    name: str, trues: tuple[int, int, int]
+) -> None:
+    """Whether the divisor is surely above 0, or may well be 0."""
+    assert upper_bound(*simulated(name, trues)) >= 0.9
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_ranges_of_large_counts_are_no_wider_than_their_noise(name: str) -> None:
+    """At 0.8 of their margins they hold too seldom, which the test above would notice."""
+    trues = (400, 900, 50)
+    assert lower_bound(*simulated(name, trues)) <= 0.925
+    assert upper_bound(*simulated(name, trues, narrowed=0.8)) < 0.9
+
+
+def test_noise_together_is_narrower_than_apart() -> None:
+    values = {0: np.array([400.0]), 1: np.array([900.0])}
+    joint, apart = (
+        computed_range(RATIO, Noisy(values, {0: 20.0, 1: 9.0}, joint=one), 0.95, 1)
+        for one in (True, False)
+    )
+    assert (joint.high - joint.low)[0] < 0.87 * (apart.high - apart.low)[0]
+
+
+def test_a_divisor_that_may_be_none_is_at_least_one() -> None:
+    values = {0: np.array([50.0]), 1: np.array([3.0])}
+    found = computed_range(RATIO, Noisy(values, {0: 5.0, 1: 9.0}), 0.95, 1)
+    assert 0.0 <= found.low[0] < 50 / 30
+    assert 50.0 < found.high[0] < 80.0
+
+
+# -- through SQL ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dpsql.Connection, Path]]:
+    """A connection to a small world, and a copy of its file for exact answers."""
+    directory = tmp_path_factory.mktemp("computed")
+    account = AccountPolicy(ANALYST, 1e6, 1e-3)
+    with (
+        world_file(directory / "exact.duckdb", *FILL) as exact,
+        world_file(directory / "world.duckdb", *FILL) as path,
+        dpsql.connect(
+            path,
+            policy(None, **{ANALYST: account}),
+            directory / "budget.db",
+            ANALYST,
+            epsilon=15.0,
+            max_groups_contributed=7,
+            max_rows_contributed=40,
+        ) as connection,
+    ):
+        yield connection, exact
+
+
+COMPUTED = [
+    "count(*) / count(DISTINCT uid)",
+    "count(*)::DOUBLE / nullif(count(DISTINCT uid), 0)",
+    "round(100.0 * count_if(n > 3) / count(*), 1)",
+    "CAST(100 * count(*) FILTER (WHERE flag) / count(*) AS DECIMAL(9, 2))",
+    "count(*) - count(n)",
+    "-(count(*) + 1) * 2",
+    "sum(n) / count(*)",
+    "sum(n) / nullif(sum(big), 0)",
+    "CASE WHEN count(*) > 0 THEN sum(big) / count(*) ELSE 0 END",
+    "CASE WHEN count(*) = 0 THEN NULL ELSE sum(big) / count(*) END",
+    "if(count(*) < 3, 0, count(n) / count(*))",
+    "coalesce(sum(big) / nullif(count(*), 0), 0)",
+    "least(greatest(count(n) / count(*), 0), 1)",
+    "abs(sum(n) - count(*))",
+    "sqrt(count(*))",
+    "floor(avg(big))::BIGINT",
+    "avg(x) - avg(n)",
+    "100 * (avg(x) / avg(big) - 1)",
+    "avg(DISTINCT n)",
+    "covar_pop(n, x)",
+    "corr(n, x)",
+    "stddev(n) / sqrt(count(n))",
+]
+
+
+@pytest.mark.parametrize("keys", ["c", "k", ""])
+@pytest.mark.parametrize("computed", COMPUTED)
+def test_a_column_that_computes_has_an_interval_of_all_its_noise(
+    computed: str, keys: str, opened: tuple[dpsql.Connection, Path]
+) -> None:
+    """It holds the exact value at a confidence at which it never fails, and the value shown."""
+    connection, exact = opened
+    group = f"{keys}, " if keys else ""
+    text = f"SELECT {group}{computed} AS v FROM visits" + (f" GROUP BY {keys}" if keys else "")
+    result = connection.sql(text)
+    interval, usual = (result.intervals(level)["v"] for level in (1 - 1e-9, 0.95))
+    with duckdb.connect(str(exact), read_only=True) as reader:
+        rows = {tuple(row[:-1]): row[-1] for row in reader.sql(text).fetchall()}
+    for place, (*group_keys, value) in enumerate(result.fetchall()):
+        true = rows.get(tuple(group_keys))
+        low, high = interval.low[place], interval.high[place]
+        if true is None or np.isnan(low):
+            continue
+        assert low - 1e-9 <= float(true) <= high + 1e-9
+        if value is not None:
+            assert usual.low[place] <= float(value) <= usual.high[place]
+        assert low <= usual.low[place]
+        assert usual.high[place] <= high
+    assert keys == "k" or not np.isnan(usual.low).any()  # of few rows a divisor may be 0
+    assert "hold the true value" in result.summary()
+    assert "v_low" in result.df(intervals=True)
+    if len(result) < 3:
+        assert "before the outer query" not in result.summary()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "count(*) % 2",
+        "k + count(*)",
+        "sum(count(*)) OVER ()",
+        "median(n) + count(*)",
+        "ln(count(*))",
+        "count(*)::VARCHAR",
+        "CASE WHEN k = 1 THEN count(*) END",
+        "2 + 2",
+    ],
+)
+def test_what_no_range_follows_has_none(other: str, opened: tuple[dpsql.Connection, Path]) -> None:
+    result = opened[0].sql(f"SELECT k, {other} AS v, count(*) AS n FROM visits GROUP BY k")
+    assert list(result.intervals()) == ["n"]
+    distinct = opened[0].sql("SELECT DISTINCT c, count(*) + 1 AS v FROM visits GROUP BY c")
+    assert not distinct.intervals()
+
+
+def test_a_share_is_never_beyond_all(opened: tuple[dpsql.Connection, Path]) -> None:
+    """Not by its interval, unless noise has taken the value itself there."""
+    result = opened[0].sql(
+        "SELECT c, count_if(n > -4) / count(*) AS v, count(*) / count(DISTINCT uid) AS w "
+        "FROM visits GROUP BY c",
+        epsilon=0.5,
+    )
+    shares, numbers = (result.intervals()[name] for name in "vw")
+    for place, (_, share, number) in enumerate(result.fetchall()):
+        assert shares.high[place] == max(1.0, share)
+        assert numbers.low[place] >= min(1.0, number)
