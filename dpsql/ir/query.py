@@ -29,6 +29,8 @@ _CLOSEST: Final = 2**-9  # bounds of values that are next to 0
 
 DECLARED_BOUNDS: Final = "declared bounds"
 """The origin of a key's values that rows outside of these bounds do not have."""
+DECLARED_VALUES: Final = "declared values"
+"""The origin of a key's values that rows with none of the declared ones do not have."""
 
 
 @dataclass(frozen=True, slots=True)

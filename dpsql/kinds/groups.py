@@ -24,7 +24,7 @@ from dpsql.core.sql import Sql, name, sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, PrivateReader, Scratch
 from dpsql.ir.plan import BlockPlan, BoundedBy, Maker, ReleaseNoise
-from dpsql.ir.query import DECLARED_BOUNDS, Block
+from dpsql.ir.query import DECLARED_BOUNDS, DECLARED_VALUES, Block
 from dpsql.kinds.base import (
     FEW,
     GROUPS,
@@ -211,9 +211,11 @@ class GroupsKind(ReleaseKind):
             elif plan.block.keys:
                 verb = "appear" if part.told and part.rows >= part.released else "were answered"
                 groups = f"{selection.declared:,} {plan.block.known_word} groups"
-                bounded = any(key.origin == DECLARED_BOUNDS for key in plan.block.keys)
-                outside = " Rows outside of declared bounds are in none of them." * bounded
-                yield f"All {groups} {verb}, whether they hold rows or not.{outside}"
+                yield f"All {groups} {verb}, whether they hold rows or not."
+                origins = {key.origin for key in plan.block.keys}
+                for origin in (DECLARED_BOUNDS, DECLARED_VALUES):
+                    if origin in origins:
+                        yield f"Rows outside of {origin} are in none of them."
             return
         found = self.appearance()
         if found is not None:

@@ -5,12 +5,15 @@ one for NULL, whatever the rows are. So no threshold has to hide which of them e
 a key's values are, in this order:
 
 * the conditions of the statement on the key (``sql.expressions.values_left``);
-* the values that its expression has for those that the conditions leave of its only column,
-  computed by the twin of the engine, which has no rows of the owner's;
+* the values that its expression has for those that the conditions leave of its only column, or
+  that are declared of it, computed by the twin of the engine, which has no rows of the owner's;
 * the form of its expression (``sql.expressions.finite_values``);
 * the rows of a public table that it comes from, or that a join or an IN compares it with;
 * the declared bounds of the numbers in it. Rows outside of these are in no group, as are those
   whose declared key has another value.
+
+NULL is left out where no row that is read can have it: rows without a unit are not, conditions
+exclude it, and what is computed of such columns mostly has a value, too.
 
 Each is a function of the statement, the policy, the types of columns and public tables: of nothing
 that a private row could change. Tests take units away and compare
@@ -38,7 +41,7 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.errors import QueryRefused
-from dpsql.ir.query import DECLARED_BOUNDS, Block, Follower, Key
+from dpsql.ir.query import DECLARED_BOUNDS, DECLARED_VALUES, Block, Follower, Key
 from dpsql.ir.relations import NumberedRows, RowSet
 from dpsql.pipeline.column_origins import (
     ColumnBehind,
@@ -143,8 +146,13 @@ def with_keys_made(
     if (block.mechanism or mechanism) not in OF_KNOWN:
         return block
     source = block.source
+    declared = {
+        key.expression.name: key.domain
+        for key in source.declared
+        if isinstance(key.expression, exp.Column) and key.domain is not None
+    }
     maker = _Maker(
-        *(source.rows, block.condition, source.table, source.bounds),
+        *(source.rows, block.condition, source.table, source.bounds, declared, block.unit_column),
         *(engine, dialect, policy, public),
     )
     together, followers = maker.together(block.keys)
@@ -183,13 +191,16 @@ def is_public(policy: Policy, table: Table) -> bool:
 class _Maker:
     """Makes domains of keys over rows that fulfil a condition.
 
-    ``bounds`` are those that the policy declares of columns.
+    ``bounds`` are those that the policy declares of columns, ``declared`` all their values. The
+    ``unit`` is a column that is not NULL in any of the rows; empty where that is not known.
     """
 
     rows: RowSet
     condition: exp.Expr | None
     table: Table
     bounds: tuple[tuple[str, ColumnPolicy], ...]
+    declared: Mapping[str, tuple[object, ...]]
+    unit: str
     engine: Engine
     dialect: Dialect
     policy: Policy
@@ -251,7 +262,9 @@ class _Maker:
         column = self._only_column(node)
         if column is not None and (type_.kind != "VARCHAR" or type(node) in _NUMBERED):
             left = self._span(exp.column(column.name))
-            yield "the conditions on its column", self._computed(node, column, type_, left)
+            known = self._declared(column)
+            origin = "the conditions on its column" if known == EVERYTHING else DECLARED_VALUES
+            yield origin, self._computed(node, column, type_, met(left, known))
         yield from self._public(node, type_)
         yield _form(node, type_), self._finite(node)
         yield DECLARED_BOUNDS, self._bounded(node)
@@ -461,7 +474,9 @@ class _Maker:
     def _below(self, rows: RowSet) -> _Maker:
         """Return what makes keys of the rows of a subquery."""
         table = Table("rows", rows.columns)
-        return replace(self, rows=rows, condition=None, table=table, bounds=())
+        return replace(
+            self, rows=rows, condition=None, table=table, bounds=(), declared={}, unit=""
+        )
 
     def _defined(
         self, node: exp.Column, type_: SqlType
@@ -487,13 +502,50 @@ class _Maker:
         return found if above != EVERYTHING else (*found, None)
 
     def _finite(self, node: exp.Expr) -> tuple[object, ...] | None:
-        valued = {c.name for c in node.find_all(exp.Column) if self._span(c) != EVERYTHING}
-        return finite_values(node, self.table, self.dialect, MOST_GROUPS, valued)
+        valued, finite = self._known(node)
+        return finite_values(node, self.table, self.dialect, MOST_GROUPS, valued, finite)
 
     def _bounded(self, node: exp.Expr) -> tuple[object, ...] | None:
         """List the whole numbers between what declared bounds make of an expression."""
         policy = replace(NOTHING_DECLARED, columns=dict(self.bounds))
-        return whole_values(node, self.table, policy, MOST_GROUPS)
+        return whole_values(node, self.table, policy, MOST_GROUPS, *self._known(node))
+
+    def _known(self, node: exp.Expr) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the columns of an expression without NULL, and those of finite moments alone."""
+        spans = {column.name: self._span(column) for column in node.find_all(exp.Column)}
+        valued = (c for c, left in spans.items() if left != EVERYTHING or self._is_valued(c))
+        finite = (c for c, left in spans.items() if self._is_moment(c) and _has_ends(left))
+        return frozenset(valued), frozenset(finite)
+
+    def _is_moment(self, column: str) -> bool:
+        own = self.table.column(column)
+        return own is not None and own.type.kind in _WRITTEN
+
+    def _is_valued(self, column: str) -> bool:
+        """Tell whether a column is the unit's, or a condition says that it is not NULL."""
+        if column == self.unit:
+            return True
+        found = (
+            each.condition
+            for each in conditions_on(self.condition, self.rows, column)
+            if each.always and each.alone
+        )
+        return any(
+            isinstance(each, exp.Not)
+            and isinstance(each.this.unnest(), exp.Is)
+            and isinstance(each.this.unnest().this.unnest(), exp.Column)
+            and isinstance(each.this.unnest().expression, exp.Null)
+            for each in found
+        )
+
+    def _declared(self, column: Column) -> Left:
+        """Return the declared values of a column, of whole numbers and texts."""
+        values = self.declared.get(column.name)
+        kind: type = int if column.type.is_integer else str
+        known = column.type.is_integer or column.type.kind == "VARCHAR"
+        if values is None or not known or not all(type(value) is kind for value in values):
+            return EVERYTHING
+        return frozenset(values)
 
     def _span(self, column: exp.Column) -> Left:
         """Return the values of a column that the conditions on it leave on every row."""
@@ -553,6 +605,13 @@ def _left(conditions: Sequence[KeyCondition], type_: SqlType) -> Left:
     for each in conditions:
         left = met(left, values_left(each.condition, each.column, type_))
     return left
+
+
+def _has_ends(left: Left) -> bool:
+    """Tell whether values are listed, or between two ends: then none is an infinite moment."""
+    if not isinstance(left, WholeSpan):
+        return True
+    return math.isfinite(left.low) and math.isfinite(left.high)
 
 
 def whole_number_of(value: Sql, type_: SqlType) -> Sql:

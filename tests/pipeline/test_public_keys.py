@@ -309,6 +309,15 @@ def test_an_answer_says_where_its_keys_come_from(connection: dpsql.Connection) -
     )
 
 
+def test_what_is_computed_of_declared_values_has_no_others(connection: dpsql.Connection) -> None:
+    """As of a declared key, rows with other values, or with none, are in no group."""
+    for key, values in (("plan = 'free'", [False, True]), ("length(plan)", [4])):
+        answered = connection.sql(f"SELECT {key} AS k, COUNT(*) FROM menu GROUP BY k")
+        assert sorted(row[0] for row in answered.fetchall()) == values
+        said = " ".join(str(answered).split())
+        assert "Rows outside of declared values are in none of them." in said
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_an_outer_join_adds_null(tmp_path: Path) -> None:

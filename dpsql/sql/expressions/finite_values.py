@@ -31,11 +31,17 @@ _NAMES: Final[Mapping[type[exp.Expr], Sequence[str]]] = {exp.Dayname: DAYS, exp.
 
 
 def finite_values(
-    node: exp.Expr, table: Table, dialect: Dialect, most: int, valued: Container[str] = ()
+    node: exp.Expr,
+    table: Table,
+    dialect: Dialect,
+    most: int,
+    valued: Container[str] = (),
+    finite: Container[str] = (),
 ) -> tuple[object, ...] | None:
     """List the values that an expression can have, NULL last; None if they may be others.
 
-    Columns that are ``valued`` are known not to be NULL. ``most`` limits the length of the list.
+    Columns that are ``valued`` are known not to be NULL, and ``finite`` ones are of moments, of
+    which none is NULL or infinite. ``most`` limits the length of the list.
     """
     node = node.unnest()
     if is_truth(node, table):
@@ -44,8 +50,9 @@ def finite_values(
     if isinstance(node, exp.Case | exp.If):
         return _constants(_outcomes(node))
     if type(node) in _NAMES:
-        return (*_NAMES[type(node)], None)
-    return whole_values(node, table, NOTHING_DECLARED, most)
+        names = tuple(_NAMES[type(node)])
+        return names if _is_filled(node, valued, finite) else (*names, None)
+    return whole_values(node, table, NOTHING_DECLARED, most, valued, finite)
 
 
 def has_few_values(node: exp.Expr, table: Table) -> bool:
@@ -59,19 +66,25 @@ def has_few_values(node: exp.Expr, table: Table) -> bool:
 
 
 def whole_values(
-    node: exp.Expr, table: Table, policy: TablePolicy, most: int
+    node: exp.Expr,
+    table: Table,
+    policy: TablePolicy,
+    most: int,
+    valued: Container[str] = (),
+    finite: Container[str] = (),
 ) -> tuple[object, ...] | None:
-    """List the whole numbers within the range of an expression, and NULL.
+    """List the whole numbers within the range of an expression, and NULL unless it has a value.
 
     With bounds of columns in the policy, values of rows outside of these are not among them. None
-    for expressions without a range or of other types, and for more numbers than ``most``.
+    for expressions without a range or of other types, and for more numbers than ``most``. Columns
+    are ``valued`` and ``finite`` as in :func:`finite_values`.
     """
     node = node.unnest()
     found = _ends(node, policy, table) if is_integral(node, table) else None
     if found is None or found[1] - found[0] >= most:
         return None
     values = range(found[0], found[1] + 1)
-    return tuple(values) if _has_floor(node) else (*values, None)
+    return tuple(values) if _is_filled(node, valued, finite) else (*values, None)
 
 
 def _ends(node: exp.Expr, policy: TablePolicy, table: Table) -> tuple[int, int] | None:
@@ -118,10 +131,28 @@ def _is_whole(node: exp.Expr) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _has_floor(node: exp.Expr) -> bool:
-    """Tell whether a least or a greatest value is never NULL: it passes NULLs over."""
-    parts = (node.this, *node.expressions) if isinstance(node, exp.Least | exp.Greatest) else ()
-    return any(map(_is_whole, parts))
+def _is_filled(node: exp.Expr, valued: Container[str], finite: Container[str]) -> bool:
+    """Tell whether an expression is never NULL, on any engine.
+
+    A least or a greatest value passes NULLs over. Sums and differences are NULL where they do not
+    fit their type, and parts of moments where these are infinite.
+    """
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        return node.name in valued
+    if isinstance(node, exp.Least | exp.Greatest):
+        return any(_is_filled(each, valued, finite) for each in (node.this, *node.expressions))
+    if isinstance(node, exp.Mod | exp.IntDiv):
+        divisor = _constant(node.expression.unnest())
+        divides = isinstance(divisor, int) and divisor >= 1
+        return divides and _is_filled(node.this, valued, finite)
+    if isinstance(node, exp.Sign):
+        return _is_filled(node.this, valued, finite)
+    if isinstance(node, (*ROW_FUNCTIONS, *_NAMES, exp.Extract)):
+        moment = node.expression if isinstance(node, exp.Extract) else node.this
+        read = {column.name for column in node.find_all(exp.Column)}
+        return isinstance(moment, exp.Column) and all(name in finite for name in read)
+    return _is_whole(node)
 
 
 def _toward_zero(dividend: int, divisor: int) -> int:
