@@ -5,8 +5,8 @@ A draw of bounds and the answer that is bounded are of the same pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dpsql.bounding.pairs import Pairs
@@ -27,6 +27,14 @@ class KeptPairs:
         for part in self.parts:
             self.stream.proceed()
             yield part
+
+    def of_fields(self, places: Sequence[int]) -> KeptPairs:
+        """Return the same pairs with some of the fields alone."""
+        parts = (
+            replace(part, numbers=tuple(part.numbers[place] for place in places))
+            for part in self.parts
+        )
+        return KeptPairs(tuple(parts), self.stream)
 
 
 class PairKeeper:

@@ -83,8 +83,9 @@ def tallies_of(spec: Specification) -> tuple[PairTally, ...]:
     """List what is to be added up, rows first."""
     found: dict[PairTally, None] = {PairTally(): None}
     outside = [each.outside for each in spec.estimates if each.outside is not None]
-    found |= dict.fromkeys(map(PairTally, outside))
-    for source in (*spec.sources, *(each.source for each in spec.estimates)):
+    found |= dict.fromkeys(map(PairTally, (*outside, *(column for _, column in spec.beside))))
+    estimated = [each.source for each in spec.estimates] + [source for source, _ in spec.beside]
+    for source in (*spec.sources, *estimated):
         if source.counted is not None and spec.columns[source.counted].missing is not None:
             found[PairTally(source.counted)] = None
         for field in sum_tallies(spec, source.summed, source.midpoint):

@@ -65,7 +65,8 @@ class Specification:
     ``hashes``: of keys that are found in rows, so that it does not depend on what other keys there
     are; None where numbers are public. Groups that fewer than ``minimum`` units keep are left out.
     ``always``: the only group is
-    there without any rows. ``estimates`` are taken at the same rows.
+    there without any rows. ``estimates`` are taken at the same rows. ``beside`` are the columns of
+    values, and of those out of their bounds, that are added up for others to be taken later.
     """
 
     columns: tuple[StepColumn, ...]
@@ -77,6 +78,7 @@ class Specification:
     salt: int
     always: bool = False
     estimates: tuple[EstimateColumns, ...] = ()
+    beside: tuple[tuple[MeasureColumns, int], ...] = ()
     hashes: NDArray[np.int64] | None = field(default=None, compare=False, repr=False)
 
     def hashed(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:

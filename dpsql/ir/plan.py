@@ -418,10 +418,14 @@ class PreparedEstimate(PreparedBeside):
 
 @dataclass(frozen=True, slots=True)
 class StreamedDraw:
-    """The inputs of a draw over rows that are streamed: the plan of its block, and the dialect."""
+    """The inputs of a draw over rows that are streamed: the plan of its block, and the dialect.
+
+    ``beside`` are subjects of estimates that may be taken at its pairs of units and groups.
+    """
 
     plan: BlockPlan
     dialect: Dialect
+    beside: tuple[LeftOutSubject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ import numpy as np
 from dpsql.core.sql import Sql
 from dpsql.engines.base.engine import PrivateReader, PrivateSource, Reads, Scratch
 from dpsql.errors import ParameterError
-from dpsql.ir.plan import PreparedEstimate
+from dpsql.ir.measures import AggregateKind, MeasureKind
+from dpsql.ir.plan import BlockPlan, LeftOutSubject, PreparedEstimate
 from dpsql.kinds.released import ReleasedEstimate
 from dpsql.kinds.stored_json import (
     corrupt_release,
@@ -115,3 +116,14 @@ def _noise_at(noise: LeftOutNoise, price: PrivacyLoss) -> LeftOutNoise:
         return left_out_noise(noise.most, price, noise.ladder)
     except ParameterError:
         raise corrupt_release() from None
+
+
+def clamped_sums(plan: BlockPlan) -> list[LeftOutSubject]:
+    """List the subjects of the parts of summed values that lie out of their bounds."""
+    asked = [a.measures[0] for a in plan.block.aggregates if a.kind is AggregateKind.SUM]
+    kinds = {index: plan.measures[index].measure.kind for index in asked}
+    return [
+        LeftOutSubject(index, clamped=True)
+        for index, kind in kinds.items()
+        if kind is MeasureKind.SUM
+    ]

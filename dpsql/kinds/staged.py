@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dpsql.bounding.kept_pairs import KeptPairs
@@ -58,11 +58,20 @@ class StoredStage(_Stored):
 
 @dataclass(frozen=True, slots=True)
 class StoredPairs(_Stored):
-    """A stage kept as pairs of units and so many groups, whose keys are stored where found."""
+    """A stage kept as pairs of units and so many groups, whose keys are stored where found.
+
+    ``plain`` is the same stage without what estimates add: its columns are the first ones.
+    """
 
     stage: StreamedPairs
     kept: KeptPairs
     groups: int
+    plain: StreamedPairs
+
+    def without_estimates(self) -> StoredPairs:
+        """Return the same pairs as those of ``plain``."""
+        places = list(map(self.stage.tallies.index, self.plain.tallies))
+        return replace(self, stage=self.plain, kept=self.kept.of_fields(places))
 
 
 StagedRows: TypeAlias = StoredStage | StoredPairs
@@ -112,9 +121,17 @@ class Stages:
         self._stored.append((stored, place))
         return stored
 
-    def keep(self, stage: StreamedPairs, place: OpenPlace, pairs: KeptPairs, groups: int) -> None:
-        """Keep the pairs of a stage, whose keys are stored in a place."""
-        self._stored.append((StoredPairs(place.salt, place.place, stage, pairs, groups), place))
+    def keep(
+        self,
+        stage: StreamedPairs,
+        place: OpenPlace,
+        pairs: KeptPairs,
+        groups: int,
+        plain: StreamedPairs,
+    ) -> None:
+        """Keep the pairs of a stage, also as a ``plain`` one, whose keys are stored in a place."""
+        stored = StoredPairs(place.salt, place.place, stage, pairs, groups, plain)
+        self._stored.append((stored, place))
 
     @property
     def waiting(self) -> tuple[StagedRows, ...]:
@@ -125,12 +142,22 @@ class Stages:
     def taken(self, stage: Stage | StreamedPairs | None) -> Iterator[StagedRows | None]:
         """Lend a stored stage to a block, and drop it afterwards; None if there is none."""
         for number, (stored, place) in enumerate(self._stored):
-            if stored.stage == stage:
+            found = _serving(stored, stage)
+            if found is not None:
                 del self._stored[number]
                 with closing(place):
-                    yield stored
+                    yield found
                 return
         yield None
+
+
+def _serving(stored: StagedRows, stage: Stage | StreamedPairs | None) -> StagedRows | None:
+    """Return what is stored as a stage, if it is that one."""
+    if stored.stage == stage:
+        return stored
+    if isinstance(stored, StoredPairs) and stored.plain == stage:
+        return stored.without_estimates()
+    return None
 
 
 def fresh_salt() -> int:

@@ -12,8 +12,15 @@ from dpsql.core.sql import name
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import IntegerStream, Scratch
 from dpsql.ir.measures import Measure
-from dpsql.ir.plan import BlockPlan, Maker, PreparedBoundsChoice, StreamedDraw
+from dpsql.ir.plan import (
+    BlockPlan,
+    LeftOutSubject,
+    Maker,
+    PreparedBoundsChoice,
+    StreamedDraw,
+)
 from dpsql.kinds.base import GROUPS
+from dpsql.kinds.left_out import clamped_sums
 from dpsql.kinds.staged import Stages
 from dpsql.kinds.streamed import bounded_by
 from dpsql.policy.limits import BoundingLimit
@@ -26,18 +33,33 @@ _Weights = tuple[list[int], list[int]]
 
 
 def streamed_draw(
-    plan: BlockPlan, choice: BoundsChoice, dialect: Dialect, bounding: BoundingLimit
+    plan: BlockPlan,
+    choice: BoundsChoice,
+    dialect: Dialect,
+    bounding: BoundingLimit,
+    *,
+    shared: bool = False,
 ) -> StreamedDraw | None:
     """Return the inputs of a draw whose rows NumPy puts together; None where SQL does.
 
+    ``shared``: a block and its estimates are read of the same pairs.
     SQL tells shared values apart, and sums whose bounds leave out zero.
     """
-    shared = choice.rows is not None and choice.rows.shared
-    if shared or not all(map(_fits, plan.block.sums_alone)):
+    several = choice.rows is not None and choice.rows.shared
+    if several or not all(map(_fits, plan.block.sums_alone)):
         return None
     if bounded_by(PrivateRows(plan, 0, dialect), bounding).maker is not Maker.NUMPY:
         return None
-    return StreamedDraw(plan, dialect)
+    return StreamedDraw(plan, dialect, _beside(plan, choice) if shared else ())
+
+
+def _beside(plan: BlockPlan, choice: BoundsChoice) -> tuple[LeftOutSubject, ...]:
+    """List what estimates of values out of bounds may be of, once the bounds are drawn."""
+    block = plan.block
+    capped = bool(block.keys) and (choice.groups is not None or plan.bounding is not None)
+    told = block.parameters.left_out_share > 0.0
+    asked = told and (capped or block.parameters.estimates_anywhere)
+    return tuple(clamped_sums(plan)) if asked else ()
 
 
 def _fits(measure: Measure) -> bool:
@@ -59,8 +81,9 @@ def read_streamed_weights(
     if kept is None or prepared.block is None:
         place.close()
     else:
-        rows = PrivateRows(draw.plan, place.salt, draw.dialect)
-        stages.keep(Streamed(rows).pairs(name(GROUPS)), place, kept, groups)
+        rows, stored = PrivateRows(draw.plan, place.salt, draw.dialect), name(GROUPS)
+        plain = Streamed(rows).pairs(stored)
+        stages.keep(_streamed(draw, rows).pairs(stored), place, kept, groups, plain)
     return weights
 
 
@@ -71,7 +94,8 @@ def streamed_weights(
 
     Beside them its pairs, None where they are too many to be kept, and their number of groups.
     """
-    plan, streamed = draw.plan, Streamed(PrivateRows(draw.plan, salt, draw.dialect))
+    plan = draw.plan
+    streamed = _streamed(draw, PrivateRows(plan, salt, draw.dialect))
     if streamed.rows.known:
         groups, number = None, plan.block.domain_size
     else:
@@ -85,3 +109,8 @@ def streamed_weights(
         return choice_weights(pairs, bounding, choice, sums), keeper.kept(), number
 
     return scratch.streamed(streamed.stream(groups), work)
+
+
+def _streamed(draw: StreamedDraw, rows: PrivateRows) -> Streamed:
+    """Return the rows of a draw, with what the estimates of its block may take of them."""
+    return Streamed(rows, beside=draw.beside)

@@ -40,13 +40,14 @@ def open_bounds(
     if choice is not None:
         write = partial(bounds_choice_sql, plan, choice, dialect)
         mark = bounds_choice_fingerprint(plan, steps)
-        streamed = streamed_draw(plan, choice, dialect, bounding)
+        shared = maker is Maker.NUMPY
+        streamed = streamed_draw(plan, choice, dialect, bounding, shared=shared)
         staged = dialect.keeps_stages and maker is Maker.SQL
         if staged and streamed is not None:
             # A draw that shares its stage with the answer is cheaper than one in NumPy beside it.
             stage = release_kind(plan).stage(dialect, plan.estimates)
             streamed = streamed if stage is None else None
-        shared = staged if streamed is None else maker is Maker.NUMPY
+        shared = staged if streamed is None else shared
         yield PreparedBoundsChoice(
             *(mark, tables),
             choice=choice,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from dpsql.errors import ParameterError
-from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutPlan, LeftOutSubject
 from dpsql.ir.query import Block
+from dpsql.kinds.left_out import clamped_sums
 from dpsql.kinds.registry import release_kind
 from dpsql.planner.budget import QueryBudget
 from dpsql.privacy.accounting.zcdp import ZERO
@@ -60,10 +60,7 @@ def clamped_subjects(plan: BlockPlan) -> list[LeftOutSubject]:
     groups = release_kind(plan).groups_added
     if groups is None or not (capped or plan.block.parameters.estimates_anywhere):
         return []
-    asked = [a.measures[0] for a in plan.block.aggregates if a.kind is AggregateKind.SUM]
-    kinds = {index: plan.measures[index].measure.kind for index in asked}
-    sums = [index for index, kind in kinds.items() if kind is MeasureKind.SUM]
-    return [LeftOutSubject(index, clamped=True) for index in sums]
+    return clamped_sums(plan)
 
 
 def estimates_possible(block: Block, budget: QueryBudget) -> bool:

@@ -22,12 +22,17 @@ from dpsql.bounding.kept_pairs import KeptPairs, PairKeeper
 from dpsql.bounding.pairs import Pairs
 from dpsql.budget.question import read_record
 from dpsql.core.sql import Sql
+from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.scratch import ScratchBase
 from dpsql.engines.duckdb.engine import DuckDBScratch
 from dpsql.engines.duckdb.reading import KNOWN, KnownStatements
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
+from dpsql.ir.plan import PreparedBlock
+from dpsql.kinds.groups import GroupsKind
 from dpsql.kinds.staged import Stages, StoredPairs, StoredStage
+from dpsql.kinds.streamed import pairs_of_block
 from dpsql.ledger import LEFT_OUT_MECHANISM, Ledger
+from dpsql.pipeline import purchase
 
 POLICY = """
 version: 1
@@ -125,14 +130,39 @@ def test_rows_are_read_once_for_the_bounds_and_the_answer(
     shape: str, maker: str, tmp_path: Path, sent: Sent
 ) -> None:
     with opened(tmp_path, MAKERS[maker]) as connection:
-        # Beside a cap, the part of values out of bounds is read by itself.
-        share: dict[str, Any] = {"left_out_share": 0.0} if shape == "sums" else {}
+        # Beside a cap, SQL reads the part of values out of bounds by itself.
+        by_itself = shape == "sums" and maker == "SQL"
+        share: dict[str, Any] = {"left_out_share": 0.0} if by_itself else {}
         connection.sql(SHAPES[shape], epsilon=1.0, **share)
         blocks = 2 if shape == "two conditions" else 1
         assert sent.over_rows == blocks
         assert sent.left == set()
         connection.sql(SHAPES[shape], epsilon=1.0, fresh=True, **share)
         assert sent.over_rows == 2 * blocks
+
+
+def test_pairs_with_what_estimates_take_serve_a_block_without_these(
+    tmp_path: Path, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the account knows the estimates, and not the bounds."""
+    silence(monkeypatch)
+    found, read = [], []
+    for number, staged in enumerate((True, False)):
+        place = tmp_path / str(number)
+        place.mkdir()
+        with pytest.MonkeyPatch.context() as patched, opened(place, BY_NUMPY) as connection:
+            bounds_of(patched, staged=staged)
+            patched.setattr(purchase, "stage_of_block", _without_estimates)
+            patched.setattr(GroupsKind, "beside", lambda *_: ())
+            before = sent.over_rows
+            found.append(sorted(map(repr, connection.sql(SHAPES["sums"]).fetchall())))
+            read.append(sent.over_rows - before)
+    assert found[0] == found[1]
+    assert read[1] - read[0] == 1
+
+
+def _without_estimates(block: PreparedBlock, dialect: Dialect, _: object) -> object:
+    return pairs_of_block(block.plan, dialect, ())
 
 
 @pytest.mark.slow

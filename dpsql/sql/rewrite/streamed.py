@@ -29,7 +29,7 @@ from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import BIGINT, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import COUNTED_DISTINCT, Lattice, Measure, MeasureKind
-from dpsql.ir.plan import LeftOutPlan
+from dpsql.ir.plan import LeftOutPlan, LeftOutSubject
 from dpsql.sql.rewrite.left_out import outside
 from dpsql.sql.rewrite.rewrite import CountedValues, GatheredOf, Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -63,10 +63,16 @@ class StreamedPairs:
 class Streamed:
     """The statements and the specification of a block whose rows are streamed.
 
-    ``estimates`` are taken at the same rows.
+    ``estimates`` are taken at the same rows, and of further subjects, ``beside``, all that such
+    estimates would take is there.
     """
 
-    def __init__(self, rows: PrivateRows, estimates: Sequence[LeftOutPlan] = ()) -> None:
+    def __init__(
+        self,
+        rows: PrivateRows,
+        estimates: Sequence[LeftOutPlan] = (),
+        beside: Sequence[LeftOutSubject] = (),
+    ) -> None:
         self.rows = rows
         self.dialect = rows.dialect
         self._rewriter = Rewriter(rows)
@@ -75,6 +81,7 @@ class Streamed:
         self._sources = tuple(map(self._source, self._gathered))
         self._outside: list[CountedValues] = []
         self._estimates = tuple(map(self._estimated, estimates))
+        self._beside = tuple(map(self._clamped, beside))
 
     def source(self, measure: int) -> MeasureColumns:
         """Return the columns of a measure, by its index."""
@@ -130,6 +137,7 @@ class Streamed:
             salt=self.rows.salt,
             always=not self.rows.keys,
             estimates=self._estimates,
+            beside=self._beside,
             hashes=hashes,
         )
 
@@ -199,7 +207,11 @@ class Streamed:
             return EstimateColumns(estimate, MeasureColumns(measure), groups=groups)
         if not subject.clamped:
             return EstimateColumns(estimate, self._sources[subject.measure], groups=groups)
-        gathered = self._gathered[subject.measure]
+        return EstimateColumns(estimate, *self._clamped(subject), groups)
+
+    def _clamped(self, subject: LeftOutSubject) -> tuple[MeasureColumns, int]:
+        """Return the columns of a measure's values, and of those out of their bounds."""
+        measure, gathered = subject.bounded_measure(self.rows.plan), self._gathered[subject.measure]
         assert gathered.counted is not None
         found = self.rows.internal(f"outside{len(self._outside)}")
         counted = CountedValues(
@@ -207,7 +219,7 @@ class Streamed:
         )
         self._outside.append(counted)
         values = MeasureColumns(measure, counted=self._streamed(gathered.counted, None))
-        return EstimateColumns(estimate, values, self._streamed(found, None), groups)
+        return values, self._streamed(found, None)
 
     def _streamed(self, name: Sql, lattice: Lattice | None) -> int:
         """Have a column streamed, for its sum with a ``lattice``, else for its rows with a value.
