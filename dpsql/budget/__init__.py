@@ -59,8 +59,8 @@ class Guarantee:
     of all analysts together if it is the dataset's. ``per_window`` says that it is promised of each
     window of the account, of which there may be several. ``periods`` are the privacy units, in the
     policy's words, that are protected in one period at a time, ``rows`` the tables of which each
-    row is protected by itself. ``views`` counts the views of others that the analyst may read: the
-    whole price of each is in it, beside the account's own limits.
+    row is protected by itself. ``views`` counts the views of others that the analyst may read, or
+    has read in the window: the whole price of each is in it, beside the account's own limits.
     """
 
     account: str

@@ -16,13 +16,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 
 from dpsql.budget.account import CONVERSION
 from dpsql.budget.payer import Payer, policy_budget
 from dpsql.errors import LedgerError
-from dpsql.ledger import Entry, Ledger, Spent, Standing, StreamRecord, Window
+from dpsql.ledger import (
+    Entry,
+    Ledger,
+    ReadableStream,
+    Spent,
+    Standing,
+    StreamRecord,
+    Window,
+)
 from dpsql.ledger.carried import amount_of
 from dpsql.ledger.records import line_of
 from dpsql.policy.model import Policy
@@ -170,21 +178,22 @@ class OwnAccount:
         return tuple(sorted(chain(*found), key=lambda stream: stream.entry))
 
     def shared_views(self, policy: Policy, window: Window) -> tuple[SharedView, ...]:
-        """List the views of others that the analyst could read at some time in a window.
+        """List the views of others that the analyst could read in a window, or has read in it.
 
-        What they cost does not depend on answers, and is told to all who may read them.
+        Those of accounts that share theirs now, read or not, and those that were read while their
+        accounts did. What they cost does not depend on answers, and is told to all who may read
+        them.
         """
         if self.ledger is None:
             return ()
-        since, found = _beginning(window), []
-        for name in policy.views.shared:
-            path = f"{policy.dataset}/{name}"
-            if path not in (self.payer.analyst, self.payer.path):
-                budget = policy_budget(policy.account(name))
-                conversion = budget.delta_conversion or CONVERSION
-                prices = _of_another(self.ledger, path, since)
-                found += [SharedView(price, conversion) for price in prices]
-        return tuple(found)
+        since, paths = window.began, [f"{policy.dataset}/{name}" for name in policy.views.shared]
+        readable = [each for path in paths for each in _of_another(self.ledger, path, since)]
+        read = self.ledger.streams_read(self.payer.analyst, since)
+        own = self.payer.analyst, self.payer.path
+        found = {each.stream: each for each in (*readable, *read) if each.account not in own}
+        return tuple(
+            SharedView(each.price, _conversion(policy, each.account)) for each in found.values()
+        )
 
     def _line(self) -> tuple[Standing, ...]:
         """Return the accounts from the dataset down."""
@@ -205,19 +214,15 @@ class OwnAccount:
         return Total(_alone(dataset, own), dataset.passed, renewed)
 
 
-def _beginning(window: Window) -> datetime | None:
-    """Return the latest moment at which a window began; None for a new account."""
-    if not window.opened:
-        return None
-    opened = datetime.fromisoformat(window.opened)
-    if not window.period:
-        return opened
-    first = datetime.fromisoformat(f"{window.period}-01"[: len("2026-01-31")])
-    return min(opened, first.replace(tzinfo=UTC))
+def _conversion(policy: Policy, path: str) -> float:
+    """Return the part of delta at which the rho of an account's views is converted."""
+    account = policy.accounts.get(path.rpartition("/")[2])
+    aside = None if account is None else policy_budget(account).delta_conversion
+    return aside or CONVERSION
 
 
-def _of_another(ledger: Ledger, path: str, since: datetime | None) -> tuple[Amount, ...]:
-    """List the prices of views shared with an account; none for an account under its old name."""
+def _of_another(ledger: Ledger, path: str, since: datetime | None) -> tuple[ReadableStream, ...]:
+    """List the views shared with an account; none for an account under its old name."""
     try:
         return ledger.readable_streams(path, since)
     except LedgerError as error:

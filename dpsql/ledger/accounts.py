@@ -6,13 +6,14 @@ import json
 import operator
 import shlex
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
 from dpsql.ledger.backend import Backend, LedgerRow, State
-from dpsql.ledger.carried import amount_of, carried_by
-from dpsql.ledger.chain import Kind, iso
+from dpsql.ledger.carried import READS, amount_of, carried_by
+from dpsql.ledger.chain import Kind, iso, microseconds
 from dpsql.ledger.journal import Journal, in_order
 from dpsql.ledger.names import (
     NamedAccount,
@@ -28,6 +29,7 @@ from dpsql.ledger.records import (
     Spent,
     Standing,
     Window,
+    beginning,
     is_over,
     line_of,
     period,
@@ -250,6 +252,33 @@ def reopen(journal: Journal, node: AccountNode) -> None:
     seq = journal.next
     journal.note(Kind.REOPEN, node.path, states=[node._replace(reopened=seq).state])
     _change(journal, node.path, reopened=seq)
+
+
+def note_read(journal: Journal, path: str, stream: str) -> None:
+    """Record that an account reads a stream of another one, once in each of its windows.
+
+    Accounts of its line that are missing are created. No account is charged, and a suspended one
+    may read.
+    """
+    sql, line = journal.sql, [place.key for place in line_by_name(journal.sql, path)]
+    known = tied_nodes(sql, line)
+    nodes = [known.get(key) or create(journal, key) for key in line]
+    if not has_read(sql, path, stream, journal.at):
+        journal.append(Kind.READ, line[-1], query=stream, states=[nodes[-1].state])
+        _change(journal, line[-1])
+
+
+def has_read(sql: Backend, path: str, stream: str, at: int) -> bool:
+    """Tell whether the window of a moment knows that the account has read a stream."""
+    key = line_by_name(sql, path)[-1].key
+    node = nodes_of(sql, [key]).get(key)
+    if node is None:
+        return False
+    ((opened,),) = sql.execute("SELECT at FROM events WHERE seq = ?", (node.window.opened,))
+    over = is_over(node.renews, node.window.period, at)
+    label = period(node.renews, at) if over else node.window.period
+    began = beginning(datetime.fromisoformat(iso(at if over else opened)), label)
+    return any(read == stream for _, read in sql.execute(READS, (key, microseconds(began))))
 
 
 def rename(journal: Journal, key: str, given: str) -> None:

@@ -48,6 +48,7 @@ class Kind(StrEnum):
     STEP = "step"  # a step of it was begun: it is used, whether anything comes out or not
     PUBLISH = "publish"  # ... and its release was published
     DROP = "drop"  # a stream has ended
+    READ = "read"  # an account has read what the stream of another one has published
     FAILURE = "failure"  # the engine failed on private rows, which suspended an account
     SUSPEND = "suspend"  # the owner suspended an account
     REOPEN = "reopen"  # ... or lets it ask again
@@ -61,8 +62,8 @@ class Event:
     ``at`` counts microseconds since 1970 (UTC). ``entry`` is the reservation that is settled, or
     whose query failed; ``stream`` the one that pays for a stream, of which ``step`` is the number,
     from 1 on, of a step that was begun, published or failed, and 0 for what is of no step.
-    ``query`` is the query's fingerprint, the stream's id, or the new name of an account, which the
-    chain goes on to call what it was called first.
+    ``query`` is the query's fingerprint, the stream's id, also of one that is read, or the new name
+    of an account, which the chain goes on to call what it was called first.
 
     ``detail`` is JSON text: the plan of a reservation, the terms of a limit. ``digest`` is the
     SHA-256 of the release that was stored. ``amount`` is what was reserved or charged, or a limit.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import Never
@@ -36,6 +37,17 @@ def is_over(renews: Renewal | None, current: str, at: int) -> bool:
     Only a later period renews: a clock that was wrong and went back never buys a new window.
     """
     return renews is not None and period(renews, at) > current
+
+
+def beginning(opened: datetime, label: str) -> datetime:
+    """Return the moment from which a window counts that an event has ``opened``, of a period.
+
+    An event opens it when it is first needed: its period may have begun before.
+    """
+    if not label:
+        return opened
+    first = datetime.fromisoformat(f"{label}-01"[: len("2026-01-31")])
+    return min(opened, first.replace(tzinfo=UTC))
 
 
 MAX_PATH = 512
@@ -158,6 +170,11 @@ class Window:
     carried: Amount = field(default_factory=Amount)
 
     @property
+    def began(self) -> datetime | None:
+        """The latest moment at which it can have begun; None for a new account."""
+        return beginning(datetime.fromisoformat(self.opened), self.period) if self.opened else None
+
+    @property
     def bought(self) -> Amount:
         """The charges of the window itself."""
         pairs = zip(self.spent.amount.units, self.carried.units, strict=True)
@@ -276,6 +293,18 @@ class PublishedStep:
 
     step: int
     time: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableStream:
+    """A stream with releases that another account reads, by its id, and the account that paid.
+
+    ``price`` is its charge, and what its plan says was charged beside for it.
+    """
+
+    stream: str
+    account: str
+    price: Amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,6 +482,22 @@ def planned_steps(plan: str) -> int:
             hint="write it as `stream`, `steps` of the plan",
         )
     return steps
+
+
+def planned_beside(plan: str) -> Amount:
+    """Read what was charged beside a stream, for draws that its releases show.
+
+    Plans say it as ``{"stream": {"beside": [rho, epsilon, delta, gaussian]}}``, in units; nothing
+    where they do not.
+    """
+    try:
+        return Amount(*json.loads(plan)["stream"].get("beside", ()))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        raise LedgerError(
+            "the ledger holds an impossible stream",
+            code="ledger_corrupt",
+            hint="run `dpsql budget verify`, and restore the ledger from a backup",
+        ) from None
 
 
 def check_name(what: str, name: str) -> None:

@@ -150,6 +150,7 @@ class Replay:
             Kind.SUSPEND: self._suspend,
             Kind.REOPEN: self._reopen,
             Kind.RENAME: self._rename,
+            Kind.READ: self._read,
         }
 
     def apply(self, event: Event) -> None:
@@ -345,6 +346,12 @@ class Replay:
         stream = self._live_stream(event)
         stream.dropped = True
         stream.published.clear()
+
+    def _read(self, event: Event, detail: dict[str, Any]) -> None:
+        read = [stream for stream in self.streams.values() if stream.stream == event.query]
+        if not read or read[0].dropped:
+            raise BrokenError("it reads a stream that does not exist, or was dropped")
+        self._touched.append(self._known(event.account))
 
     def _going_on(self, event: Event) -> StreamState:
         """Return the live stream of a step, whose payers are all open."""

@@ -16,6 +16,8 @@ from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import releases, streams
 from dpsql.ledger.accounts import (
     charge_line,
+    has_read,
+    note_read,
     require_node,
     settle,
     standings,
@@ -23,7 +25,7 @@ from dpsql.ledger.accounts import (
     windows_of,
 )
 from dpsql.ledger.backend import Backend, Home, LedgerRow
-from dpsql.ledger.carried import readable_of, stream_terms
+from dpsql.ledger.carried import read_by, readable_of, stream_terms
 from dpsql.ledger.chain import FIELDS, Event, Kind, iso, microseconds
 from dpsql.ledger.journal import Journal, head, recorded
 from dpsql.ledger.names import full_names, key_by_any_name, key_by_name, renames
@@ -33,6 +35,7 @@ from dpsql.ledger.records import (
     Charge,
     Entry,
     Head,
+    ReadableStream,
     RenamedAccount,
     Spent,
     Standing,
@@ -488,8 +491,44 @@ class Ledger:
         """List the live streams of all accounts, oldest first: for the owner of the ledger."""
         return self._link.read(lambda sql: streams.live_streams(sql))
 
-    def readable_streams(self, account: str, since: datetime | None = None) -> tuple[Amount, ...]:
-        """List the prices of streams that could be read at some time since a moment, or ever.
+    def note_read(self, account: str, stream: str) -> None:
+        """Record that an account reads what the stream of another one has published; free.
+
+        Once in each window of the account, before it is shown anything of the stream: so
+        :meth:`streams_read` tells what it may know, whoever it may read later. Neither a suspension
+        nor a clock that went back prevents it. Raises :class:`LedgerError`, changing nothing, for a
+        stream that was dropped or never there (``ledger_unknown_stream``), and for an account that
+        has another name now (``account_renamed``).
+        """
+        check_new_path(account)
+        check_name("id of the stream", stream)
+
+        def known(sql: Backend) -> bool:
+            streams.require_live(sql, stream)
+            return has_read(sql, account, stream, sql.now())
+
+        def noted(journal: Journal) -> None:
+            streams.require_live(journal.sql, stream)
+            note_read(journal, account, stream)
+
+        if not self._link.read(known):
+            self._record(noted, late=True)
+
+    def streams_read(
+        self, account: str, since: datetime | None = None
+    ) -> tuple[ReadableStream, ...]:
+        """List the streams of others that an account has read since a moment, or ever.
+
+        Also those that were dropped meanwhile, or that it may read no more.
+        """
+        check_path(account)
+        moment = 0 if since is None else microseconds(since)
+        return self._link.read(lambda sql: read_by(sql, key_by_name(sql, account), moment))
+
+    def readable_streams(
+        self, account: str, since: datetime | None = None
+    ) -> tuple[ReadableStream, ...]:
+        """List the streams that others could read at some time since a moment, or ever.
 
         Those are the live streams of the account, not of those above or below it, and the ones that
         it has dropped since.

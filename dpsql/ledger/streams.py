@@ -190,6 +190,13 @@ def step_may_fail(sql: Backend, ticket: StepTicket) -> bool:
     return not ended
 
 
+def require_live(sql: Backend, stream: str) -> None:
+    """Require a stream of this id that was not dropped. Raises :class:`LedgerError`."""
+    rows = sql.execute(_MADE, (stream,))
+    if not rows or rows[0][4]:
+        raise _unknown_stream("there is no such stream, or it was dropped")
+
+
 def close_stream(journal: Journal, account: str, stream: str) -> None:
     """End a stream and delete its published steps. Raises :class:`LedgerError`."""
     live = _live(journal.sql, account, stream)

@@ -183,7 +183,7 @@ def _promise(report: BudgetReport) -> Iterator[str]:
             "of those views."
         )
     if not report.total:
-        yield "A view of others that another policy shares, before or after, adds its own price."
+        yield "A view of others that the policy shares later adds its own price."
     if promise.per_window:
         yield (
             "A window counts what is bought in it, and each view that may publish in it with its "
@@ -210,7 +210,10 @@ def _what_is_seen(report: BudgetReport, promise: Guarantee, who: str) -> str:
     if not promise.views:
         return f"all answers{window} to {who} together are"
     views = _plural(promise.views, "view", "views")
-    return f"all answers{window} to {who}, and the {views} of others that may be read, together are"
+    return (
+        f"all answers{window} to {who}, and the {views} of others that may be read or were read, "
+        "together are"
+    )
 
 
 def _without_promise(report: BudgetReport, who: str) -> Iterator[str]:

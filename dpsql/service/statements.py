@@ -301,7 +301,7 @@ class Statements:
             case Show(ShowSubject.PARAMETERS):
                 return listings.parameter_listing(self._policy, self._layers())
             case Show(ShowSubject.VIEWS):
-                return listings.view_listing(self._answerer.views.all())
+                return listings.view_listing(self._answerer.views.listed())
             case RefreshView(name, until, place):
                 with _at(place):
                     found = self._answerer.views.refresh(name, _moment(until))
@@ -309,7 +309,7 @@ class Statements:
             case DropView(name, place):
                 with _at(place):
                     self._answerer.views.drop(name)
-                return listings.view_listing(self._answerer.views.all())
+                return listings.view_listing(self._answerer.views.listed())
             case Show(ShowSubject.ALL_TABLES):
                 engine = self._answerer.engine
                 return listings.all_table_listing(self._policy, engine.schema, engine.name)
@@ -348,7 +348,7 @@ class Statements:
         with _at(statement.place):
             plan = self._answerer.views.create(prepared).plan
         loss = prepared.loss if prepared.bounds else plan.loss
-        listing = listings.view_listing(self._answerer.views.all())
+        listing = listings.view_listing(self._answerer.views.listed())
         cost = Cost(loss, loss, plan.conversion_delta)
         return self._listed(listing, Explanation(text), cost)
 

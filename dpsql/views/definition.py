@@ -19,6 +19,7 @@ from dpsql.core.periods import Period
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ir.query import Block, BoundsFound, UnboundedValue, range_text
 from dpsql.policy.parameters import PARAMETER_NAMES, USUAL_VALUES, Parameters
+from dpsql.privacy.accounting.zcdp import NO_CHARGE, Amount
 from dpsql.privacy.mechanisms.bounds_choice import NONE, FoundBounds
 from dpsql.privacy.streams.factorisation import MAX_STEPS
 from dpsql.privacy.streams.topk import doubling_steps
@@ -81,13 +82,14 @@ class DrawnBounds:
 
     ``values`` are those of values without declared bounds, in their order. ``NONE`` is drawn where
     too few units have rows, and 0 to 0 where too few have values: then the view has the usual ones.
-    ``share`` is the part of its price that the draws had.
+    ``share`` is the part of its price that the draws had, and ``charged`` what they cost beside it.
     """
 
     rows: int | None
     groups: int | None
     share: float
     values: tuple[tuple[float, float], ...] = ()
+    charged: Amount = NO_CHARGE
 
     def told(self, values: Iterable[UnboundedValue]) -> BoundsFound:
         """Mark which of the ``values`` of a view, and of its bounds, rows have told."""
@@ -182,8 +184,12 @@ class ViewDefinition:
             "fingerprint": fingerprint,
             "mechanism": self.mechanism,
             "choices": asdict(self.choices),
-            "drawn": None if self.drawn is None else asdict(self.drawn),
+            "drawn": None,
         }
+        if self.drawn is not None:  # who reads the view is shown them, too
+            drawn = asdict(self.drawn)
+            del drawn["charged"]
+            stream |= {"drawn": drawn, "beside": self.drawn.charged.units}
         return json.dumps({"statement": self.text, "stream": stream}, sort_keys=True)
 
     def _parameters(self) -> dict[str, object]:
@@ -218,7 +224,7 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
             None if buffers is None else (tuple(buffers[0]), tuple(buffers[1])),
             None if mechanism is None else ContinualMechanism(mechanism),
             _read_choices(**stream["choices"]),
-            None if drawn is None else _read_drawn(**drawn),
+            None if drawn is None else _read_drawn(stream.get("beside", ()), **drawn),
         )
         return definition, str(stream["fingerprint"])
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, ParameterError):
@@ -230,10 +236,14 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
 
 
 def _read_drawn(
-    rows: int | None, groups: int | None, share: float, values: Iterable[tuple[float, float]] = ()
+    charged: Iterable[int],
+    rows: int | None,
+    groups: int | None,
+    share: float,
+    values: Iterable[tuple[float, float]] = (),
 ) -> DrawnBounds:
     bounds = tuple((float(lower), float(upper)) for lower, upper in values)
-    return DrawnBounds(rows, groups, share, bounds)
+    return DrawnBounds(rows, groups, share, bounds, Amount(*charged))
 
 
 def _read_choices(

@@ -33,7 +33,7 @@ from dpsql.planner.groups import WHOLE_STREAM, with_groups_of_steps, with_usual_
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy, TimeColumn
 from dpsql.policy.parameters import PARAMETER_NAMES, Parameters
 from dpsql.policy.resolve import again
-from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.accounting.zcdp import NO_CHARGE, ZERO, Amount, PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice, FoundBounds
 from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 from dpsql.privacy.streams.factorisation import (
@@ -358,14 +358,17 @@ def with_drawn(view: PreparedView, found: FoundBounds) -> ViewDefinition:
 
     It has the usual ones where there were too few units to tell.
     """
-    return _drawn(view.plan.definition, found, bounds_share(view.plan.block))
+    charged = Amount.charge(sum((each.choice.loss for each in view.bounds), ZERO))
+    return _drawn(view.plan.definition, found, bounds_share(view.plan.block), charged)
 
 
-def _drawn(definition: ViewDefinition, found: FoundBounds, share: float) -> ViewDefinition:
+def _drawn(
+    definition: ViewDefinition, found: FoundBounds, share: float, charged: Amount = NO_CHARGE
+) -> ViewDefinition:
     return replace(
         definition,
         parameters=_bounded(definition.parameters, found),
-        drawn=DrawnBounds(found.rows, found.groups, share, found.values),
+        drawn=DrawnBounds(found.rows, found.groups, share, found.values, charged),
     )
 
 

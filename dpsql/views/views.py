@@ -379,6 +379,14 @@ class Views:
                 found.setdefault(fold(view.name), view)
         return list(found.values())
 
+    def listed(self) -> list[View]:
+        """List the views that may be read, to show them: bounds that were drawn are released."""
+        found = self.all()
+        for view in found:
+            if view.shared and view.definition.drawn is not None:
+                self._ledger().note_read(self._payer.analyst, view.record.stream)
+        return found
+
     def named(self, name: str) -> View:
         """Find the view of that name. Raises ``UnknownName`` (``unknown_view``)."""
         views = {fold(view.name): view for view in self.all()}
@@ -427,12 +435,22 @@ class Views:
 
     def load(self, source: PublishedView, stay: Stay) -> None:
         """Make the table of a view in a room, as it is published now."""
-        view = self._now_of(source.stream, str(source.table.name))
+        view = self._shown(source.stream, str(source.table.name))
         version = source.stream, len(view.record.published)
         made = self._made.setdefault(stay, {})
         if made.get(source.table.name.key) != version:
             self.rows(view).make(source, stay)
             made[source.table.name.key] = version
+
+    def _shown(self, stream: str, name: str) -> View:
+        """Return a view as it is now, of which something is shown next.
+
+        That it was read is on record from then on, if it is another account's.
+        """
+        view = self._now_of(stream, name)
+        if view.shared:
+            self._ledger().note_read(self._payer.analyst, stream)
+        return view
 
     def _now_of(self, stream: str, name: str) -> View:
         """Return a view as it is now. Raises ``UnknownName`` if it was dropped since."""
@@ -453,7 +471,7 @@ class Views:
         The half-width of its intervals at a confidence, or the standard deviation without one; None
         for what is not one noisy measure.
         """
-        view = self._now_of(source.stream, str(source.table.name))
+        view = self._shown(source.stream, str(source.table.name))
         prepared, last = self.plan_of(view), view.record.begun
         found = next((c for c in prepared.columns if c.name == column), None)
         if found is None or found.aggregate is None:
@@ -463,7 +481,7 @@ class Views:
 
     def bounds_of(self, source: PublishedView) -> tuple[ViewBounds, ...]:
         """List the bounds of a view that nobody gave."""
-        view = self._now_of(source.stream, str(source.table.name))
+        view = self._shown(source.stream, str(source.table.name))
         return tuple(view.definition.bounds_in_words(self.plan_of(view).plan.block))
 
     def rows(self, view: View) -> ViewRows:

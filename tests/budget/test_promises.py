@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,14 +43,17 @@ from dpsql.views.plan import ViewPlan
 
 DAYS = 20
 COUNT = "SELECT COUNT(DISTINCT user_id) AS n FROM plays"
-EXPECTED = ("budget_exceeded", "ledger_over_limit", "no_step_closed", "view_full")
+EXPECTED = (
+    *("budget_exceeded", "ledger_over_limit", "no_step_closed", "view_full"),
+    "unknown_table",  # Bob's, while he does not share it
+)
 KINDS = (
     *("ask", "again", "create", "refresh", "refresh", "drop", "bobs", "bobs_end", "window"),
-    *("limit", "forget", "day"),
+    *("limit", "forget", "day", "read", "read", "share"),
 )
 
 
-def policy(composition: Composition, epsilon: float) -> Policy:
+def policy(composition: Composition, epsilon: float, *, shares: bool = True) -> Policy:
     tables = {
         "plays": TablePolicy("plays", PrivacyUnit("user", "user_id"), time=TimeColumn("played_at"))
     }
@@ -60,7 +64,7 @@ def policy(composition: Composition, epsilon: float) -> Policy:
     parameters = Parameters(
         epsilon=0.3, delta=1e-8, max_groups_contributed=1, max_rows_contributed=1
     )
-    views = ViewsPolicy(shared=("bob",))
+    views = ViewsPolicy(shared=("bob",) if shares else ())
     return Policy("d", parameters, accounts=accounts, tables=tables, views=views)
 
 
@@ -85,11 +89,14 @@ class Shown:
     prices: dict[str, PrivacyLoss] = field(default_factory=dict)
     bobs: dict[str, PrivacyLoss] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)  # of Bob's views, in earlier windows
+    read: dict[int, set[str]] = field(default_factory=dict)  # of Bob's views, by window
+    shared: bool = True
 
     def losses(self) -> Iterator[PrivacyLoss]:
         yield from self.asked.get(self.window, ())
         yield from self.published.get(self.window, {}).values()
-        yield from (loss for name, loss in self.bobs.items() if name not in self.gone)
+        readable = self.bobs.keys() - self.gone if self.shared else set()
+        yield from (self.bobs[name] for name in readable | self.read.get(self.window, set()))
 
     def epsilon_at(self, delta: float) -> float:
         """Convert all that the present window has shown, at the delta that is printed."""
@@ -127,8 +134,8 @@ class World:
         self.day = 2
 
     def connect(self, analyst: str) -> dpsql.Connection:
-        views = replace(policy(self.composition, self.epsilon).views, directory=str(self.place))
-        found = replace(policy(self.composition, self.epsilon), views=views)
+        found = policy(self.composition, self.epsilon, shares=self.shown.shared)
+        found = replace(found, views=replace(found.views, directory=str(self.place)))
         return dpsql.connect(self.database, found, self.ledger, analyst)
 
     def note(self, loss: PrivacyLoss) -> None:
@@ -162,6 +169,10 @@ class World:
                         ledger.owner("olga").forget("d/ana")
             case "day":
                 self.day += 1
+            case "read":
+                self.read()
+            case "share":
+                self.shown.shared = not self.shown.shared
 
     def create(self, analyst: str, prices: dict[str, PrivacyLoss]) -> None:
         if analyst == "ana" and self.composition is Composition.GDP:
@@ -185,6 +196,15 @@ class World:
             if f"d/{analyst}" not in ledger.accounts():
                 return []
             return [each.name for each in ledger.streams(f"d/{analyst}")]
+
+    def read(self) -> None:
+        """Bob publishes what has closed, and Ana looks at one view of his, while she may."""
+        for name in self.live("bob")[-1:]:
+            with self.connect("bob") as bob, suppress(Error):
+                bob.sql(f"REFRESH MATERIALIZED VIEW {name}")
+            with self.connect("ana") as ana:
+                if ana.sql(f"SELECT * FROM {name}").fetchall():
+                    self.shown.read.setdefault(self.shown.window, set()).add(name)
 
     def refresh(self) -> None:
         for name in self.live("ana"):
@@ -281,12 +301,17 @@ def _no_views_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpsql.budget.own.OwnAccount.shared_views", lambda *_: ())
 
 
+def _no_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ledger, "note_read", lambda *_: None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("twin", "kinds"),
     [
         (_no_streams, ["create", "create", "create", "window"] * 2 + ["create", "refresh"]),
         (_no_views_of_others, ["bobs", "bobs", "bobs", "bobs", "ask"]),
+        (_no_readings, ["bobs", "read"] * 4 + ["ask", "share"]),
     ],
 )
 def test_a_twin_that_forgets_what_is_published_is_noticed(

@@ -423,7 +423,7 @@ def test_the_ledger_has_no_call_that_refunds() -> None:
     queries |= {"stored_on_rows", "stored_on_each", "release_parts"}
     streams = {"create_stream", "begin_step", "begin_steps", "publish_step", "fail_step"}
     streams |= {"drop_stream", "streams", "all_streams", "step_releases"}
-    streams |= {"readable_streams", "ended_streams"}
+    streams |= {"readable_streams", "ended_streams", "note_read", "streams_read"}
     reports = {
         "spent",
         "total",

@@ -68,6 +68,7 @@ def fill_streams(ledger: Ledger, account: Account) -> None:
         ledger.begin_step(account.path, stream, 2)
     ledger.publish_step(ledger.begin_step(account.path, "s1", 3), [])
     failed = ledger.begin_step(account.path, "s1", 4)
+    ledger.note_read("sales/reader", "s2")
     ledger.drop_stream(account.path, "s2")
     ledger.fail_step(failed, account.path, Cause.MEMORY)
     ledger.owner("olga").reopen(account.path)
@@ -408,6 +409,9 @@ def test_what_does_not_follow_from_the_events_is_found(copy: Copy, statement: st
             "WHERE kind = 'step' AND step = 2",
             "suspended",
         ),
+        ("UPDATE events SET query = 's9' WHERE kind = 'read'", "does not exist"),
+        ("UPDATE events SET account = 'sales/nobody' WHERE kind = 'read'", "not exist"),
+        ("UPDATE events SET step = 1, stream = 5 WHERE kind = 'read'", "settles or fails nothing"),
         ("UPDATE events SET step = 3 WHERE kind = 'failure' AND step = 4", "ended before"),
         ("UPDATE events SET step = 5 WHERE kind = 'failure' AND step = 4", "not begun"),
         ("UPDATE events SET account = 'else' WHERE kind = 'failure' AND step = 4", "not reserved"),

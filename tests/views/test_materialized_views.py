@@ -406,6 +406,40 @@ def test_views_of_the_owner_are_shared_and_paid_for_once(
 
 
 @pytest.mark.slow
+def test_a_promise_has_what_was_read_while_it_was_shared(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    shared, alone = (ViewsPolicy(create=("bob",), shared=whose) for whose in (("bob",), ()))
+    with connect(place, "bob", views=shared) as owner:
+        owner.sql(CREATE)
+        clock(3)
+        owner.sql(REFRESH)
+    with connect(place, views=alone) as ana:
+        assert ana.budget().shown.views == 0
+    with connect(place, views=shared) as ana:
+        promised = ana.budget().promise
+        assert promised is not None
+        assert promised.views == 1
+        before = ana.budget().account
+    with connect(place, views=alone) as ana:  # she might have read it, and has not
+        assert ana.budget().shown.views == 0
+    with connect(place, views=shared) as ana:
+        for _ in range(2):
+            assert rows(ana)
+    with connect(place, views=alone) as ana, Ledger.open(place / "l.db") as ledger:
+        assert ana.budget().promise == promised
+        assert ana.budget().account == before
+        assert spent(ana) == 0
+        with pytest.raises(dpsql.UnknownName):
+            rows(ana)
+        assert "that may be read or were read" in " ".join(repr(ana.budget()).split())
+        assert [e.account for e in ledger.events() if e.kind == "read"] == ["d/ana"]
+        ledger.owner("olga").open_window("d/ana")
+        assert ana.budget().shown.views == 0
+        assert ledger.verify().sound
+
+
+@pytest.mark.slow
 def test_a_dropped_view_is_gone_and_its_price_is_not_returned(
     place: Path, connection: Connection, clock: Callable[[int], None]
 ) -> None:

@@ -27,6 +27,7 @@ from dpsql.policy.model import (
     PrivacyUnit,
     TablePolicy,
     TimeColumn,
+    ViewsPolicy,
 )
 from dpsql.policy.parameters import AUTO, USUAL_GROUPS, USUAL_ROWS, Automatic, Maxima, Parameters
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
@@ -505,3 +506,19 @@ def test_answers_from_a_view_say_which_bounds_it_has_found(tmp_path: Path) -> No
         assert "at most 10 rows of each user in at most 10 groups" in caveat.text
         ana.sql(create(more=", max_rows_contributed = 7, max_groups_contributed = 2", name="x"))
         assert "bounds_found" not in {c.kind for c in ana.sql("SELECT * FROM x").warnings}
+
+
+@pytest.mark.slow
+def test_a_view_of_others_is_priced_with_the_bounds_that_were_drawn_for_it(tmp_path: Path) -> None:
+    """Whoever may read it is shown them, in the listing, too, and they were paid for apart."""
+    rules = policy(views=ViewsPolicy(shared=("ana",)))
+    rules = replace(rules, accounts={**rules.accounts, "bob": AccountPolicy("bob", 10.0, 1e-3)})
+    with opened(tmp_path, rules) as ana:
+        ana.sql(create())
+        paid = ana.budget().own.spent.loss.rho
+        place = tmp_path / "x.duckdb", rules, str(tmp_path / "l.db"), "bob"
+        with dpsql.connect(*place) as bob:
+            assert bob.budget().shown.shared.loss.rho == pytest.approx(paid, rel=1e-9)
+            assert bob.sql("SHOW MATERIALIZED VIEWS").fetchall()
+    with dpsql.connect(place[0], replace(rules, views=ViewsPolicy()), *place[2:]) as bob:
+        assert bob.budget().shown.shared.loss.rho == pytest.approx(paid, rel=1e-9)
