@@ -174,6 +174,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "account is suspended.",
         "time_limit": "The query took longer than the policy lets one. By the policy, the account "
         "is suspended.",
+        "statement_timeout": "The statement took longer than the timeout that its client gave it. "
+        "The hint says what it has spent: nothing, unless its rows were being read.",
     },
     InterfaceError: {
         "token_not_private": "Others may read the file with the token for a server.",

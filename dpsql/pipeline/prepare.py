@@ -19,6 +19,7 @@ from dpsql.core.periods import Period
 from dpsql.core.remembered import Remembered
 from dpsql.core.schema import Column, rules_of
 from dpsql.core.sql_types import UNKNOWN
+from dpsql.core.timeout import refuse_late
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.edge_rows import on_edge_rows, trial_statement
 from dpsql.engines.base.engine import Engine
@@ -699,6 +700,7 @@ class Preparer:
         return {name: view for name, view in views.items() if name in unknown}
 
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
+        refuse_late()
         keys = self._key_columns(plan, text)
         estimates = self._estimates(plan, plan.estimates)
         # To be shown: every read has a salt of its own.

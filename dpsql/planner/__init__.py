@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from dpsql.core.timeout import refuse_late
 from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.ir.query import Block, Query
@@ -131,6 +132,7 @@ def plan_within_epsilon(
     not answer is answered without that part, and nothing is told.
     """
     planned = partial(_plan_for_share, block, mechanism, composition, delta_for_conversion)
+    refuse_late()
     share = block.parameters.left_out_share
     budget = QueryBudget.of(block.parameters, composition, 1.0, delta_for_conversion)
     draws = priced_bounds(block, budget)

@@ -32,6 +32,7 @@ from dpsql.core.formatting import figure_above, figure_below, significant
 from dpsql.core.progress import Percent
 from dpsql.core.sql import Sql, Written, join, sql
 from dpsql.core.table_name import TableName
+from dpsql.core.timeout import refuse_late
 from dpsql.engines.base.engine import Engine
 from dpsql.errors import (
     BudgetExceeded,
@@ -97,7 +98,7 @@ _GIVE_BOUNDS = (
     "max_groups_contributed, and contribution_bounds_per_row => (lower, upper)"
 )
 
-_NOT_KEPT = (
+NOT_KEPT = (
     "The release was paid for, and could not be kept: its keys have no exact text. Asked again, it "
     "is paid for again"
 )
@@ -322,7 +323,7 @@ class Answerer:
             return self._present(*shown, cost, known)
         except DataError as error:
             if error.code == "tail_failed" and not kept:
-                error.hint = _NOT_KEPT
+                error.hint = NOT_KEPT
             raise
 
     def _kept(
@@ -773,6 +774,7 @@ class Answerer:
         allow the question, nothing is spent. ``then`` is what the account must have beside.
         """
         self.engine.refuse_changed()
+        refuse_late()
         asked = sum((each.reserved for each in purchases), self.reserved)
         self._refuse_dear(asked + then, prepared)
         try:

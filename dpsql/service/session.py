@@ -14,16 +14,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, Self, Unpack
+from typing import Any, Final, Protocol, Self, Unpack
 from weakref import ReferenceType, WeakSet, ref
 
 from dpsql.budget import AccountReport, BudgetReport, EarlierQuestion
 from dpsql.core.plain import plain_limit, plain_text, plain_truth
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Schema
+from dpsql.core.timeout import NOTHING_SPENT, seconds_left, statement_timeout, timed
 from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import Engine
-from dpsql.errors import EngineError, Error, InterfaceError
+from dpsql.errors import DataError, EngineError, Error, InterfaceError
 from dpsql.ledger import Ledger
 from dpsql.pipeline.events import (
     ChargeReserved,
@@ -47,13 +48,17 @@ from dpsql.results.edition import DataEdition
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning
-from dpsql.service.answering import Answerer
+from dpsql.service.answering import NOT_KEPT, Answerer
 from dpsql.service.in_flight import InFlight
 from dpsql.service.rights import ALL_RIGHTS, NO_LIMITS, Right, SessionLimits, refuse_statement
 from dpsql.service.statements import Arguments, Statements, positive_seconds, statement_text
 from dpsql.service.tuning import USUAL_SHARE, TuningRequest
 from dpsql.syntax.placeholders import PlaceholderValues, plain_values
 from dpsql.syntax.statements import Select
+
+_KEPT: Final = (
+    "The release was paid for and is kept: asked again with more time, it costs nothing more"
+)
 
 
 class Session:
@@ -169,7 +174,11 @@ class Session:
             self._answerer.reserved = ZERO
             self._answering = answering = object()
             try:
-                with Deadline(seconds, partial(self._end, answering)) as limit:
+                with (
+                    timed(seconds),
+                    Deadline(seconds, partial(self._end, answering)) as limit,
+                    self._naming_timeout(),
+                ):
                     # By reference: nothing but this call keeps a deadline.
                     self._running = None if running is None else (running, ref(limit))
                     result = self._statements.result(text, asked)
@@ -177,6 +186,24 @@ class Session:
                     return result
             finally:
                 self._answering = None
+
+    @contextmanager
+    def _naming_timeout(self) -> Iterator[None]:
+        """Name the timeout in the error of what it has ended: the reading of rows, or the tail."""
+        try:
+            yield
+            return
+        except (EngineError, DataError) as error:
+            ended = "interrupted", "tail_failed"
+            if error.code not in ended or seconds_left() > 0:
+                raise
+            hint = error.hint
+            if self._answerer.reserved == ZERO:
+                hint = NOTHING_SPENT
+            elif error.code == "tail_failed" and hint != NOT_KEPT:
+                hint = _KEPT
+        # Outside of the handler: an engine's own error may quote values.
+        raise statement_timeout(hint)
 
     def _end(self, answering: object) -> None:
         """End a statement, and none after it: a traceback of Ctrl-C may keep its deadline open."""
@@ -188,16 +215,19 @@ class Session:
         query: str,
         *,
         mechanism: str | None = None,
+        seconds: float | None = None,
         **parameters: Unpack[PrivacyParameters],
     ) -> PreparedStatement:
         """Prepare a statement: describe it now, and answer it once or often with values.
 
         Arguments are those of :meth:`sql`. Reads nothing private and costs nothing. Raises what
-        :meth:`describe` does.
+        :meth:`describe` does, and ``EngineError`` (``statement_timeout``) once ``seconds`` are
+        over.
         """
         text = statement_text(query)
         asked = Arguments.of((), mechanism, dict(parameters))
-        return PreparedStatement(self, text, asked, self.describe(text))
+        with timed(math.inf if seconds is None else positive_seconds(seconds)):
+            return PreparedStatement(self, text, asked, self.describe(text))
 
     def explain(
         self,
@@ -459,7 +489,8 @@ class PreparedStatement:
         """Answer it with values, as ``Session.sql`` does.
 
         ``progress`` is told percents in place of the session's listener. Once ``seconds`` are over
-        it is ended as by :meth:`cancel`; the policy's own limit holds beside.
+        it is ended as by :meth:`cancel`, with an error that says so (``statement_timeout``); the
+        policy's own limit holds beside.
         """
         asked = self._asked.with_values(values, fresh)
         limit = math.inf if seconds is None else positive_seconds(seconds)

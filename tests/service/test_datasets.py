@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,15 @@ import pytest
 from helpers.attacks import PLAYS, VIEW_WITH
 from helpers.failures import fails_with
 from helpers.interrupts import interrupted_in
+from helpers.sql_text import generated
 from helpers.support import ANALYST, FILL, plays_policy, policy, world_file
 from helpers.unchecked_runs import sent_inside
 
 import dpsql
+from dpsql.core.sql import Sql
 from dpsql.engines.base import deadline
+from dpsql.engines.base.twin import Twin
+from dpsql.engines.embedded.running import execute
 from dpsql.ledger import Ledger
 from dpsql.pipeline.events import (
     AccountSuspended,
@@ -39,6 +43,7 @@ from dpsql.pipeline.events import (
 )
 from dpsql.policy.model import AccountPolicy
 from dpsql.service.rights import ALL_RIGHTS, Right
+from dpsql.service.statements import Arguments
 
 OTHER = "bob"
 COUNT = "SELECT k, COUNT(DISTINCT uid) AS n FROM visits GROUP BY k"
@@ -185,12 +190,52 @@ def test_the_end_of_a_statement_ends_that_one_alone(
 ) -> None:
     with dataset.session(ANALYST) as session:
         lasting(FOREVER)
-        with fails_with("interrupted"):
+        with fails_with("statement_timeout"):
             session.prepare(COUNT).run(seconds=0.1)
         lasting("{0}")
         # What was reserved stays spent; nothing is suspended by what the caller has ended.
         assert (session.budget().unsettled, len(session.sql(COUNT))) == (1, 7)
         assert len(session.prepare(COUNT).run(seconds=60.0)) == 7
+
+
+def test_the_end_of_a_statement_ends_its_planning_and_nothing_is_spent(
+    dataset: dpsql.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = generated("SELECT count(*) FROM range(10000000) a, range(10000000) b")
+
+    def tried(self: Twin, source: Sql, expressions: Sequence[Sql]) -> int:
+        self._in_time(lambda: execute(self._connection, endless).fetchall())
+        return 1
+
+    monkeypatch.setattr(Twin, "_try", tried)
+    asked = "SELECT count(*) FROM visits WHERE abs(k) + 1 > 2"
+    with dataset.session(ANALYST) as session:
+        for run in (
+            lambda: session.prepare(asked, seconds=0.2),
+            lambda: session._answer(asked, Arguments.of((), None, {}), seconds=0.2),
+        ):
+            began = time.monotonic()
+            with fails_with("statement_timeout") as caught:
+                run()
+            assert time.monotonic() - began < 1.5
+            assert "Nothing was spent" in str(caught.value.hint)
+        assert session.budget().queries == 0
+
+
+@pytest.mark.slow
+def test_the_end_of_a_statement_ends_its_tail_and_the_release_is_kept(
+    dataset: dpsql.Dataset,
+) -> None:
+    inner = "SELECT k, count(*) AS n FROM visits GROUP BY k"
+    numbers = "(SELECT unnest(range(100000)) AS i)"
+    asked = f"SELECT sum(a.n + b.i * c.i) FROM ({inner}) AS a, {numbers} AS b, {numbers} AS c"
+    with dataset.session(ANALYST) as session:
+        prepared = session.prepare(asked)
+        for said in ("is kept", "Nothing was spent"):
+            with fails_with("statement_timeout") as caught:
+                prepared.run(seconds=1.0)
+            assert said in str(caught.value.hint)
+        assert session.sql(inner).cost.stored
 
 
 @pytest.mark.slow

@@ -158,7 +158,7 @@ def test_a_wait_is_interrupted_and_has_a_deadline_of_its_own(
     held = Held()
     one = first(pool, dataset, held)
     began = time.monotonic()
-    with fails_with("interrupted"):
+    with fails_with("statement_timeout"):
         pool.submit(asking(dataset, seconds=0.4)).result(SECONDS)
     assert 0.3 < time.monotonic() - began < 10
     with dataset.session(ANALYST) as session:

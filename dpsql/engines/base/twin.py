@@ -20,6 +20,7 @@ from dpsql.core.schema import Column, Schema, Table
 from dpsql.core.sql import Name, Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import SqlType
+from dpsql.core.timeout import refuse_late, seconds_left
 from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import Examined
 from dpsql.engines.embedded.constants import failing_part
@@ -173,10 +174,12 @@ class Twin:
         seconds, begun = _SECONDS, time.monotonic()
         while True:
             before = time.thread_time()
+            refuse_late()
             try:
-                with Deadline(seconds, self._connection.interrupt):
+                with Deadline(min(seconds, seconds_left()), self._connection.interrupt):
                     return run()
             except duckdb.InterruptException:
+                refuse_late()
                 worked = time.thread_time() - before
                 waited = time.monotonic() - begun
                 if worked > _NEARLY * _SECONDS or waited > _PATIENCE * _SECONDS:

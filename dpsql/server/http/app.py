@@ -39,6 +39,7 @@ from dpsql.agents.kept import KeptAnswer
 from dpsql.agents.replies import ReplyPart
 from dpsql.agents.values import json_cell
 from dpsql.core.formatting import upper_figure
+from dpsql.core.timeout import timed
 from dpsql.errors import InterfaceError, PolicyError, UnknownName
 from dpsql.pipeline.events import QuestionAnswered, SessionEvent
 from dpsql.policy.parameters import check_parameter_name
@@ -549,8 +550,9 @@ def _answered(
             given.sql, values, mechanism=given.mechanism, fresh=given.fresh, **options
         )
     else:
-        prepared = session.prepare(given.sql, mechanism=given.mechanism, **options)
-        result = prepared.run(values, fresh=given.fresh, seconds=given.seconds)
+        with timed(given.seconds):
+            prepared = session.prepare(given.sql, mechanism=given.mechanism, **options)
+            result = prepared.run(values, fresh=given.fresh, seconds=given.seconds)
     kept = KeptAnswer.of(result)
     cost = paid_cost(result.cost, heard.charges, session.accounts())
     facts = AnswerFacts(

@@ -47,6 +47,7 @@ _OF_CODES: Final[Mapping[str, int]] = MappingProxyType(
         "request_decided": 409,
         "server_busy": 503,
         "sign_on_unavailable": 503,
+        "statement_timeout": 504,
         "time_limit": 504,
         "token_exists": 409,
         "too_many_requests": 429,

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from dpsql.core.formatting import significant
+from dpsql.core.timeout import timed
 from dpsql.errors import Error
 from dpsql.policy.parameters import INSTEAD_OF
 from dpsql.results.edition import DataEdition
@@ -523,7 +524,8 @@ class Conversation:
     ) -> tuple[_Found, DataEdition | None, list[dict[str, str]]]:
         """Answer a statement, with its notices: to find these takes time of its own."""
         if self._timeout:
-            result = self._session.prepare(text).run(values, seconds=self._timeout)
+            with timed(self._timeout):
+                result = self._session.prepare(text).run(values, seconds=self._timeout)
         else:
             result = self._session.sql(text, values)
         return form(result), result.edition, list(_notices(result))

@@ -21,6 +21,7 @@ _OF_CODES: Final[Mapping[str, str]] = MappingProxyType(
         "does_not_bind": "42804",
         "cancelled": "57014",
         "interrupted": "57014",
+        "statement_timeout": "57014",
         "time_limit": "57014",
         "login_failed": "28P01",
         "not_allowed": "42501",
