@@ -75,6 +75,20 @@ def risked_confidence(plan: BlockPlan, released: int, index: int, confidence: fl
     return confidence_among(confidence, shown, among)
 
 
+def kept_confidence(plan: BlockPlan, released: int, rows: int, confidence: float) -> float:
+    """Return an interval's confidence, raised where HAVING and the like choose rows by noise.
+
+    Of m groups R are shown, those whose values fulfil a condition: intervals that miss with
+    probability risk*R/m miss for at most a share ``risk`` of those that are shown, on average
+    (Benjamini & Yekutieli 2005, Theorem 1, where noise is independent and whether a group is shown
+    does not depend on others, or their number is fixed). What LIMIT has chosen before is
+    :func:`risked_confidence`'s.
+    """
+    if not plan.block.chosen_after:
+        return confidence
+    return confidence_among(confidence, rows, plan.block.chosen_of(released))
+
+
 def confidence_among(confidence: float, shown: int, among: int) -> float:
     """Return the confidence of each of ``among`` intervals that those of the ``shown`` ones keep.
 

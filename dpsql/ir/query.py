@@ -208,6 +208,8 @@ class Block:
     ``followers`` are keys that its tail says by others. ``public_groups`` asks to refuse it unless
     all keys are known. ``limited`` is an ORDER BY and LIMIT that its tail alone applies, to groups
     that were named without it. ``limited_order`` is one that no top-k can answer.
+    ``chosen_after`` says that further clauses may choose rows by noisy values: HAVING, QUALIFY,
+    OFFSET, or a LIMIT of an expression.
     """
 
     name: str
@@ -238,11 +240,23 @@ class Block:
     public_groups: bool = False
     limited: TopK | None = None
     limited_order: LimitedOrder | None = None
+    chosen_after: bool = False
 
     @property
     def chosen_by(self) -> TopK | None:
         """ORDER BY and LIMIT over its groups, whoever applies them; None without."""
         return self.top_k or self.limited
+
+    @property
+    def chooses_rows(self) -> bool:
+        """True if a clause may choose among its groups by noisy values."""
+        return self.chosen_after or bool(self.chosen_by or self.limited_order)
+
+    def chosen_of(self, released: int) -> int:
+        """Return how many of the released groups ORDER BY and LIMIT choose by noisy values."""
+        if self.limited_order is not None:
+            return self.limited_order.shown(released)
+        return released if self.chosen_by is None else min(self.chosen_by.limit, released)
 
     @property
     def rows_are_units(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dpsql.accuracy.intervals import allows_for_cut
+from dpsql.accuracy.intervals import allows_for_cut, kept_confidence
 from dpsql.accuracy.wording import Part, ShownAggregate, enumerated, printable_name
 from dpsql.core.formatting import figure_above as _up
 from dpsql.core.formatting import level
@@ -116,10 +116,12 @@ def _before(part: Part) -> str:
         return "after bounding, before the outer query"
     if not _chosen(part):
         return "after bounding"
-    top_k, order = part.plan.block.chosen_by, part.plan.block.limited_order
-    shown = min(top_k.limit, part.released) if top_k is not None else None
-    if part.rows == (shown if order is None else order.shown(part.released)):
+    block = part.plan.block
+    by_limit = bool(block.chosen_by or block.limited_order)
+    if by_limit and part.rows == block.chosen_of(part.released):
         return "after bounding, LIMIT's choice allowed for"
+    if block.chosen_after:
+        return "after bounding, the choice of rows allowed for"
     return "after bounding, before rows were chosen"
 
 
@@ -132,6 +134,7 @@ def _chosen(part: Part) -> bool:
 
 def _varies(part: Part, aggregate: int, confidence: float) -> bool:
     """Tell whether each row has an interval of an aggregate of a width of its own."""
+    confidence = kept_confidence(part.plan, part.released, part.rows, confidence)
     varies = release_kind(part.plan).varies(part.released, aggregate, confidence)
     return varies or not part.uniform
 
@@ -140,4 +143,5 @@ def _margin(part: Part, index: int, confidence: float) -> float:
     """Compute half the width of the intervals of an aggregate that is one noisy measure."""
     aggregate = part.plan.block.aggregates[index]
     (measure,), whole = aggregate.measures, part.plan.is_whole(aggregate)
+    confidence = kept_confidence(part.plan, part.released, part.rows, confidence)
     return release_kind(part.plan).margin(part.released, measure, whole, confidence)

@@ -13,6 +13,7 @@ from typing import Final
 
 from dpsql.accuracy.left_out import LeftOutPart, left_out_words
 from dpsql.accuracy.wording import enumerated, printable_name
+from dpsql.core.formatting import figure_above
 from dpsql.errors import AnswerWarning, StaleAnswerWarning
 from dpsql.ir.query import UnboundedValue
 from dpsql.kinds.summary import COUNTED
@@ -113,6 +114,15 @@ def error_missed(missed: str) -> Caveat:
     )
     hint = "For less noise give closer bounds."
     return Caveat(CaveatKind.ERROR_MISSED, f"{text} {hint}", strong=True)
+
+
+def error_before_choice(name: str, margin: float, asked: float) -> Caveat:
+    """Return the caveat of a maximum error of a column whose rows were chosen by their noise."""
+    text = (
+        f"Beware: max_error is of the noise before rows were chosen by it. Of the rows that are "
+        f"shown {printable_name(name)} is within ± {figure_above(margin)}, and not ± {asked:g}."
+    )
+    return Caveat(CaveatKind.ERROR_MISSED, text, strong=True)
 
 
 def view_bounds(view: str, words: str, *, told: bool) -> Caveat:

@@ -25,7 +25,7 @@ from dpsql.ir.plan import (
 from dpsql.ir.query import Block, BoundsFound, Query
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.rolled_up import RolledUpKind
-from dpsql.planner.max_error import ExchangeRate, margins_missed
+from dpsql.planner.max_error import ExchangeRate, error_targets, margins_missed
 from dpsql.policy.limits import Limits
 from dpsql.policy.parameters import parameter_text
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
@@ -295,6 +295,11 @@ def _declared(plan: BlockPlan) -> Iterator[str]:
         yield (
             f"a sample of units: each {unit} is in it with probability {share}, so counts and sums "
             f"are of about {share} of all"
+        )
+    if block.chooses_rows and error_targets(block):
+        yield (
+            "max_error is of the noise before rows are chosen by it: intervals of those that are "
+            "shown may be wider"
         )
     known = {"max_rows_contributed": block.most_rows, "max_groups_contributed": block.most_groups}
     for name, table in block.table_defaults:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.appearance import Threshold
-from dpsql.accuracy.intervals import Interval, check_confidence
+from dpsql.accuracy.intervals import Interval, check_confidence, kept_confidence
 from dpsql.accuracy.left_out import (
     CorrectedTotal,
     EstimateEvidence,
@@ -40,7 +40,7 @@ from dpsql.ir.terms import aggregates_of
 from dpsql.kinds.computed import NoisyRelease
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.summary import summary
-from dpsql.planner.max_error import margins_missed
+from dpsql.planner.max_error import error_targets, margins_missed
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.results import caveats
 from dpsql.results.caveats import Caveat, CaveatKind
@@ -279,7 +279,8 @@ class Result(ReadableAnswer):
         left_out = self._noise.left_out[output.block]
         kind = release_kind(plan)
         total = self._noise.totals[output.block][output.aggregate]
-        return kind.interval(released, output.aggregate, columns, confidence, left_out, total)
+        each = kept_confidence(plan, released, len(self), confidence)
+        return kind.interval(released, output.aggregate, columns, each, left_out, total)
 
     def _interval_columns(self, output: OutputColumn) -> list[NDArray[np.float64]]:
         """Read the columns that the interval of an aggregate needs, shown or hidden."""
@@ -375,6 +376,7 @@ class Result(ReadableAnswer):
         if any(plan.block.counted for plan in self._noise.plans):
             yield caveats.GROUPS_MISSING
         yield from map(caveats.error_missed, filter(None, map(margins_missed, self._noise.plans)))
+        yield from self._errors_before_choice()
         blocks = (plan.block.bounds_found for plan in self._noise.plans)
         values = (each for bounds in blocks if bounds and bounds.known for each in bounds.values)
         yield from dict.fromkeys(map(caveats.bounds_found, values))
@@ -587,6 +589,19 @@ class Result(ReadableAnswer):
         if self._compared is None or self._compared[0] != confidence:
             self._compared = confidence, self.intervals(confidence)
         return self._compared[1]
+
+    def _errors_before_choice(self) -> Iterator[Caveat]:
+        """Yield caveats of maximum errors that rows chosen by their noise do not keep."""
+        for _, name, output in self._noisy_columns():
+            plan = self._noise.plans[output.block]
+            targets = {t.aggregate: t for t in error_targets(plan.block)}
+            target = targets.get(output.aggregate)
+            if target is None or not plan.block.chooses_rows or not len(self):
+                continue
+            interval = self.intervals(target.confidence)[name]
+            widest = float(np.max(interval.high - interval.low)) / 2
+            if widest > target.error.value and target.kept(plan):
+                yield caveats.error_before_choice(name, widest, target.error.value)
 
     def _shown(self, block: int) -> tuple[ShownAggregate, ...]:
         """List the columns that show aggregates of a block as released."""

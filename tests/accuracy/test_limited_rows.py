@@ -22,6 +22,7 @@ from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.ir.query import LimitedOrder
 from dpsql.kinds import base as kinds
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
+from dpsql.results import result as results
 
 GROUPS, SIZE, LIMIT, K_BAR = 40, 4000, 5, 40
 POLICY = """
@@ -49,6 +50,20 @@ CHOICES = [  # that no top-k can answer, and LIMIT makes by noisy values all the
     "SELECT count(DISTINCT uid) AS n, declared FROM visits GROUP BY declared "
     f"ORDER BY ALL LIMIT {LIMIT}",
     ORDERED.replace("SELECT", "SELECT DISTINCT") + f" ORDER BY n LIMIT {LIMIT}",
+]
+AFTER = [  # what chooses rows by noisy values beside an ORDER BY and LIMIT that are known
+    f"{ORDERED} HAVING n > {SIZE}",
+    f"{ORDERED} HAVING n > {SIZE + 5}",
+    f"{ORDERED} HAVING n < {SIZE - 4} ORDER BY declared",
+    f"{ORDERED} HAVING count(DISTINCT uid) NOT BETWEEN {SIZE - 6} AND {SIZE + 6}",
+    f"{ORDERED} QUALIFY row_number() OVER (ORDER BY n DESC) <= {LIMIT}",
+    f"{ORDERED} QUALIFY n >= max(n) OVER () - 3",
+    f"{ORDERED} QUALIFY rank() OVER w <= {LIMIT} WINDOW w AS (ORDER BY n)",
+    f"{ORDERED.replace(' FROM', ', row_number() OVER (ORDER BY n) AS r FROM')} QUALIFY r <= 3",
+    f"{ORDERED} ORDER BY n LIMIT 2 + 3",
+    f"{ORDERED} ORDER BY n DESC LIMIT {LIMIT} OFFSET 2",
+    f"{ORDERED} ORDER BY n DESC OFFSET {GROUPS - LIMIT}",
+    f"{ORDERED} HAVING n > {SIZE} ORDER BY n DESC LIMIT {GROUPS}",
 ]
 FRACTIONS = ["0.6", "0.5", "2.5", "5e-1", "15e-1", "25e-1", "29%", "35.5%"]
 
@@ -104,6 +119,11 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("zcdp", DECLARED, {}),
     ("basic", DECLARED, {}),
     *(("zcdp", asked, {}) for asked in CHOICES),
+    *(("zcdp", asked, {}) for asked in AFTER),
+    ("basic", AFTER[0], {}),
+    ("basic", f"{ORDERED} HAVING n > {SIZE + 1}", {}),
+    ("zcdp", f"{UNKNOWN.partition(' ORDER')[0]} HAVING n > {SIZE + 5}", {}),
+    ("zcdp", f"{UNKNOWN} OFFSET 2", {"mechanism": "gaussian_top_k"}),
 ]
 
 
@@ -119,7 +139,11 @@ def test_intervals_hold_where_groups_are_alike(
         assert covered(con, asked, 0.9, **options) >= 0.87  # of some 400
 
 
-FORGETFUL = [0, 1, 3, 8, 10, 12, *range(14, 14 + len(CHOICES))]
+FORGETFUL = [
+    *(0, 1, 3, 8, 10, 12),
+    *range(14, 14 + len(CHOICES)),
+    *(14 + len(CHOICES) + place for place in (1, 3, 4, 6, 7, 8, 10)),
+]
 
 
 @pytest.mark.parametrize("asked", [DECLARED, *CHOICES])
@@ -136,8 +160,8 @@ def test_a_sentence_says_that_the_choice_is_allowed_for(
         f"ORDER BY declared LIMIT {LIMIT}",
         f"ORDER BY declared, n LIMIT {LIMIT}",
         f"ORDER BY ALL LIMIT {LIMIT}",
-        f"HAVING n > {SIZE} ORDER BY n LIMIT {GROUPS}",
-        f"QUALIFY row_number() OVER (ORDER BY n) <= {LIMIT}",
+        f"QUALIFY row_number() OVER (ORDER BY declared) <= {LIMIT}",
+        f"HAVING declared < {LIMIT}",
     ],
 )
 def test_a_sentence_says_of_other_choices_that_it_is_not(
@@ -145,6 +169,28 @@ def test_a_sentence_says_of_other_choices_that_it_is_not(
 ) -> None:
     with connect("zcdp") as con:
         assert "before rows were chosen" in con.sql(f"{ORDERED} {clause}").summary()
+
+
+@pytest.mark.parametrize("asked", AFTER)
+def test_a_sentence_says_of_further_clauses_that_they_are_allowed_for(
+    connect: Callable[[str], dpsql.Connection], asked: str
+) -> None:
+    with connect("zcdp") as con:
+        said = con.sql(asked).summary()
+        assert "the choice of rows allowed for" in said or "choice allowed for" in said
+
+
+@pytest.mark.parametrize("asked", [DECLARED, AFTER[0], AFTER[5], CHOICES[0]])
+def test_a_maximum_error_of_rows_that_were_chosen_says_of_what_it_is(
+    connect: Callable[[str], dpsql.Connection], asked: str
+) -> None:
+    with connect("zcdp") as con:
+        assert "max_error is of the noise before rows" in str(con.explain(asked, max_error=30))
+        found = con.sql(asked, max_error=30)
+        (said,) = [each.text for each in found.warnings if each.kind == "error_missed"]
+        assert "and not ± 30" in said
+        plain = con.sql(ORDERED, max_error=30)
+        assert not [each for each in plain.warnings if each.kind == "error_missed"]
 
 
 @pytest.mark.parametrize("limit", FRACTIONS)
@@ -185,6 +231,9 @@ def test_intervals_that_forget_the_choice_are_noticed(
         monkeypatch.setattr(
             module, "risked_confidence", lambda plan, released, index, confidence: confidence
         )
+    monkeypatch.setattr(
+        results, "kept_confidence", lambda plan, released, rows, confidence: confidence
+    )
     with connect(composition) as con:
         assert covered(con, asked, 0.9, **options) < 0.85
 

@@ -131,7 +131,8 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
             "aggregates, top_k: top, parameters",
             left_out="name, table, mechanism, noise_columns, fresh, pools, counted, "
             "groups_chosen, most_rows, most_groups, unit_rows, unit_groups, table_defaults, "
-            "step_number, bounds_found, followers, public_groups, limited, limited_order",
+            "step_number, bounds_found, followers, public_groups, limited, limited_order, "
+            "chosen_after",
         ),
         Parameters: worded(
             "parameters",

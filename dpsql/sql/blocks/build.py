@@ -139,6 +139,7 @@ class _BlockBuilder:
         top_k = self._top_k(top_k_order, aliases)
         limited_order = self._limited_order(aliases) if top_k is None else None
         self._check_error_applies()
+        chosen_after = self._chosen_after(aliases, limited=bool(top_k or limited_order))
         self._detach_private_clauses()
         single = all(self.relation.single(key.expression) for key in self.keys)
         in_groups = 1 if single else self.relation.rows_per_unit
@@ -174,6 +175,7 @@ class _BlockBuilder:
             bounds_found=self._bounds_found(),
             public_groups=self.asked.public_groups,
             limited_order=limited_order,
+            chosen_after=chosen_after,
         )
 
     def _bound_rows(self, condition: exp.Expr | None) -> None:
@@ -747,6 +749,29 @@ class _BlockBuilder:
         number = float(said.this) if percent else _rounded(said.this)
         named = tuple(sorted(measures))
         return LimitedOrder(named, number, percent) if named else None
+
+    def _chosen_after(self, aliases: dict[str, exp.Expr], *, limited: bool) -> bool:
+        """Tell whether clauses choose rows by noisy values, beside a LIMIT that is ``limited``."""
+        args = self.select.args
+        clauses = [args.get("having"), args.get("qualify")]
+        if args.get("offset") or (args.get("limit") and not limited):
+            clauses += self._order_terms(args["order"], aliases) if args.get("order") else []
+        if args.get("qualify"):
+            clauses += args.get("windows") or []
+        known: set[str] = set()
+
+        def noisy(node: exp.Expr) -> bool:
+            for column in node.find_all(exp.Column):
+                if column.name.startswith(f"{INTERNAL_PREFIX}a"):
+                    return True
+                meant = None if column.table else aliases.get(fold(column.name))
+                if meant is not None and fold(column.name) not in known:
+                    known.add(fold(column.name))
+                    if noisy(meant):
+                        return True
+            return False
+
+        return any(noisy(each) for each in clauses if each is not None)
 
     def _order_terms(self, order: exp.Expr, aliases: dict[str, exp.Expr]) -> Iterator[exp.Expr]:
         """Yield what an ORDER BY sorts by, over released columns."""
