@@ -482,10 +482,11 @@ class Ledger:
         check_path(account)
         return self._link.read(lambda sql: streams.live_streams(sql, key_by_name(sql, account)))
 
-    def ended_streams(self, account: str) -> tuple[str, ...]:
-        """List the ids of an account's streams that have ended, in the order of their ends."""
-        check_path(account)
-        return self._link.read(lambda sql: streams.ended_streams(sql, key_by_name(sql, account)))
+    def ended_streams(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """List those of some ids whose streams have ended, of whichever account."""
+        for stream in ids:
+            check_name("id of the stream", stream)
+        return self._link.read(lambda sql: streams.ended_streams(sql, ids))
 
     def all_streams(self) -> tuple[StreamRecord, ...]:
         """List the live streams of all accounts, oldest first: for the owner of the ledger."""

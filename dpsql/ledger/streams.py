@@ -11,7 +11,7 @@ their hashes, as rows of accounts are with their events.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from dpsql.errors import LedgerError
@@ -68,9 +68,6 @@ FROM events AS made JOIN events AS out ON out.stream = made.stream AND out.kind 
 WHERE made.kind = 'stream' AND made.account = ? AND NOT EXISTS
     (SELECT 1 FROM events WHERE stream = made.stream AND kind = 'drop')
 GROUP BY made.query, made.stream ORDER BY made.stream
-"""
-_DROPPED = """
-SELECT query FROM events WHERE kind = 'drop' AND account = ? ORDER BY seq
 """
 _NEXT = """
 SELECT step, digest FROM events WHERE stream = ? AND kind = 'publish' AND step > ?
@@ -218,9 +215,9 @@ def end_published(journal: Journal, account: str, latest: int) -> int:
     return count
 
 
-def ended_streams(sql: Backend, account: str) -> tuple[str, ...]:
-    """List the ids of the account's streams that have ended, by its key."""
-    return tuple(stream for (stream,) in sql.execute(_DROPPED, (account,)))
+def ended_streams(sql: Backend, streams: Iterable[str]) -> tuple[str, ...]:
+    """List those of some ids whose streams have ended."""
+    return tuple(each for each in streams if any(row[4] for row in sql.execute(_MADE, (each,))))
 
 
 def live_streams(sql: Backend, account: str | None = None) -> tuple[StreamRecord, ...]:

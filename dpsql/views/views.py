@@ -359,11 +359,14 @@ class Views:
     def _sweep(self) -> None:
         """Remove the private states of views that have ended: by a statement, killed or not.
 
-        Or by the owner, who has nothing but the ledger.
+        Or by the owner, who has nothing but the ledger. Of all accounts: one that was renamed, or
+        is no more in the policy, may ask for nothing any more.
         """
-        own = dict.fromkeys((self._payer.path, self._payer.analyst))
-        ended = [stream for path in own for stream in self._ledger().ended_streams(path)]
-        for stream in ended if self._place is not None else ():
+        if self._place is None or not self._place.is_dir():
+            return
+        found = (_STREAM_ID.match(each.name.lstrip(".")) for each in self._place.iterdir())
+        streams = dict.fromkeys(each[0] for each in found if each is not None)
+        for stream in self._ledger().ended_streams(tuple(streams)):
             ViewState.remove(self._state_of(stream))
 
     def all(self) -> list[View]:
@@ -381,6 +384,7 @@ class Views:
 
     def listed(self) -> list[View]:
         """List the views that may be read, to show them: bounds that were drawn are released."""
+        self._sweep()
         found = self.all()
         for view in found:
             if view.shared and view.definition.drawn is not None:

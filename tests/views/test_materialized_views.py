@@ -406,6 +406,29 @@ def test_views_of_the_owner_are_shared_and_paid_for_once(
 
 
 @pytest.mark.slow
+def test_a_state_of_an_account_that_is_gone_is_removed_by_the_next_statement_of_any(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    """Its rows of units are nobody's to remove else: the account may ask for nothing any more."""
+    with connect(place) as ana:
+        ana.sql(CREATE)
+        clock(3)
+        ana.sql(REFRESH)
+    (state,) = (place / "x.views").iterdir()
+    left = state.with_name(f"{state.name}.of-a-killed-process")
+    left.mkdir()
+    with Ledger.open(place / "l.db") as ledger:
+        owner = ledger.owner("olga")
+        owner.rename("d/ana", "d/zoe")
+        with connect(place, "bob") as bob:
+            bob.sql("SHOW MATERIALIZED VIEWS")
+            assert state.exists()  # it goes on
+            owner.forget("d/zoe")
+            bob.sql("SHOW MATERIALIZED VIEWS")
+    assert list((place / "x.views").iterdir()) == []
+
+
+@pytest.mark.slow
 def test_a_promise_has_what_was_read_while_it_was_shared(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -604,12 +627,14 @@ def test_what_the_owner_forgets_is_gone_with_its_view_and_its_state(
     with Ledger.open(place / "l.db") as ledger:
         owner = ledger.owner("olga")
         assert owner.forget("d/ana", before=datetime(2020, 1, 1, tzinfo=UTC)) == 0
+        ids = [stream.stream for stream in ledger.streams("d/ana")]
         assert owner.forget("d/ana") == 2
         assert owner.forget("d/ana") == 0
+        assert ledger.ended_streams(ids) == (ids[0],)
         assert [stream.name for stream in ledger.streams("d/ana")] == ["w"]
         assert ledger.verify().sound
         with pytest.raises(dpsql.LedgerError):
-            list(ledger.step_releases("d/ana", ledger.ended_streams("d/ana")[0]))
+            list(ledger.step_releases("d/ana", ids[0]))
     with closing(connect(place)) as opened, closing(connect(place, "bob")) as bob:
         assert spent(opened) == paid
         with pytest.raises(dpsql.UnknownName):
