@@ -279,8 +279,12 @@ class Result(ReadableAnswer):
         left_out = self._noise.left_out[output.block]
         kind = release_kind(plan)
         total = self._noise.totals[output.block][output.aggregate]
-        each = kept_confidence(plan, released, len(self), confidence)
+        each = self._kept_confidence(output.block, confidence)
         return kind.interval(released, output.aggregate, columns, each, left_out, total)
+
+    def _kept_confidence(self, block: int, confidence: float) -> float:
+        noise = self._noise
+        return kept_confidence(noise.plans[block], noise.released[block], len(self), confidence)
 
     def _interval_columns(self, output: OutputColumn) -> list[NDArray[np.float64]]:
         """Read the columns that the interval of an aggregate needs, shown or hidden."""
@@ -309,7 +313,8 @@ class Result(ReadableAnswer):
             noise.left_out[block],
             noise.totals[block],
         )
-        return release.interval(computed.term, self._numbers(place), confidence)
+        each = self._kept_confidence(block, confidence)
+        return release.interval(computed.term, self._numbers(place), each)
 
     def thresholds(self) -> dict[str, Threshold]:
         """Return the threshold of appearance by column, for columns with one."""

@@ -239,3 +239,19 @@ def test_a_share_is_never_beyond_all(opened: tuple[dpsql.Connection, Path]) -> N
     for place, (_, share, number) in enumerate(result.fetchall()):
         assert shares.high[place] == max(1.0, share)
         assert numbers.low[place] >= min(1.0, number)
+
+
+def test_a_choice_of_rows_is_allowed_for_as_in_the_aggregates_themselves(
+    opened: tuple[dpsql.Connection, Path],
+) -> None:
+    asked = "SELECT k, count(*) + 1 AS v, count(*) AS n FROM visits GROUP BY k"
+    everything = opened[0].sql(asked)
+    middle = int(statistics.median(row[2] for row in everything.fetchall()))
+    chosen = opened[0].sql(f"{asked} HAVING count(*) > {middle}")
+    assert 0 < len(chosen) < len(everything)
+    widths = [
+        {name: float((one.high - one.low).max()) for name, one in result.intervals().items()}
+        for result in (everything, chosen)
+    ]
+    assert widths[1]["v"] == pytest.approx(widths[1]["n"])
+    assert widths[1]["v"] > 1.05 * widths[0]["v"]
