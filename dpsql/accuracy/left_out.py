@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
@@ -79,6 +80,7 @@ class ShareEstimate:
         return self.high - self.low > _CLOSE
 
 
+@lru_cache(maxsize=256)  # one answer asks for it several times, each repeat of it again
 def estimated_share(
     noise: LeftOutNoise,
     release: LeftOutRelease,

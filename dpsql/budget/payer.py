@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from dpsql.core.names import RULE, is_account_name
 from dpsql.errors import ParameterError, PolicyError
@@ -89,6 +90,7 @@ def _share(policy: Policy, analyst: str, path: str) -> float | None:
     return None if basic else account.delta_for_conversion
 
 
+@lru_cache(maxsize=256)
 def policy_budget(account: AccountPolicy) -> Budget:
     """Return the budget of one account of the policy."""
     share = account.delta_for_conversion

@@ -29,4 +29,7 @@ KINDS: Final[tuple[type[ReleaseKind], ...]] = (
 
 def release_kind(plan: BlockPlan) -> ReleaseKind:
     """Return a plan as one of its kind of release."""
-    return next(kind(plan) for kind in KINDS if kind.fits(plan))
+    for kind in KINDS:
+        if kind.fits(plan):
+            return kind(plan)
+    raise AssertionError("a plan is of one of the kinds")

@@ -261,6 +261,14 @@ class Ledger:
         """Read the clock that dates the ledger's entries, as a UTC time."""
         return datetime.fromisoformat(self._link.read(lambda sql: iso(sql.now())))
 
+    def position(self) -> tuple[Head, str]:
+        """Return the last event, and the day by the ledger's clock.
+
+        While both are the same, so are all standings: a window of an account ends by an event, or
+        with its day or month.
+        """
+        return self._link.read(lambda sql: (head(sql), iso(sql.now())[: len("2026-01-31")]))
+
     def stored(self, account: str, query: str) -> Stored | None:
         """Return the latest stored answer to ``query`` of ``account`` or an account below it; free.
 

@@ -23,7 +23,6 @@ from dpsql.budget import (
     OwnAccount,
     budget_report,
     earlier_questions,
-    own_accounts,
     payer,
     share_taken,
 )
@@ -65,7 +64,6 @@ from dpsql.pipeline.till import Till
 from dpsql.pipeline.trace import trace_from
 from dpsql.planner.advice import CameOut, advice
 from dpsql.planner.max_error import error_targets
-from dpsql.policy.model import Policy
 from dpsql.policy.parameters import AnswerFrom, Pooling
 from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
@@ -73,8 +71,9 @@ from dpsql.results.caveats import Caveat, answered_first, clock_read, view_bound
 from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
+from dpsql.service.account_memory import AccountMemory
 from dpsql.service.in_flight import InFlight, Turns
-from dpsql.service.rights import NO_LIMITS, SessionLimits
+from dpsql.service.rights import SessionLimits
 from dpsql.service.stored_releases import (
     ANY_AGE,
     AgeLimit,
@@ -132,23 +131,22 @@ class Answerer:
     def __init__(
         self,
         engine: Engine,
-        policy: Policy,
+        memory: AccountMemory,
         ledger: Ledger | None,
-        analyst: str,
         session: str,
         observer: Observer,
-        views_place: Path | None = None,
-        limits: SessionLimits = NO_LIMITS,
-        plans: PlanMemory | None = None,
-        in_flight: InFlight | None = None,
+        views_place: Path | None,
+        limits: SessionLimits,
+        in_flight: InFlight,
     ) -> None:
         self.engine = engine
-        self.policy = policy
-        self.payer = payer(policy, analyst, session, limits.epsilon)
-        trace, account = trace_from(os.environ), policy.account(analyst)
+        self.memory = memory
+        self.policy = policy = memory.policy
+        self.payer = payer(policy, memory.analyst, session, limits.epsilon)
+        trace, account = trace_from(os.environ), policy.account(memory.analyst)
         self.tails = Tails.of(engine, policy)
-        if plans is None or trace is not None:  # a trace tells of what others have planned, too
-            plans = PlanMemory()
+        # A trace tells of what others have planned, too.
+        plans = memory.plans if trace is None else PlanMemory()
         self.preparer = Preparer(engine, policy, account, self.tails, plans, trace)
         self.tell = observer
         self.till = Till(self.paying_ledger, self.payer, observer)
@@ -159,13 +157,12 @@ class Answerer:
         self.kept = KeptReleases(self.paying_ledger, self.payer.analyst)
         self.releases = StoredReleases(self.kept, self.preparer, self.tails.keys)
         self.roll_ups = RollUps(self.kept)
-        self._turns = Turns(in_flight or InFlight(), self.payer.analyst)
+        self._turns = Turns(in_flight, self.payer.analyst)
         if ledger is not None:
             self.tails.public.views = lambda: self.views
         self._views: Views | None = None
         self._views_place = views_place
         self._ledger = ledger
-        self._analyst = analyst
         self._session = session
         self._limits = limits
         self.reserved = ZERO
@@ -533,7 +530,7 @@ class Answerer:
         Raises ``InterfaceError`` without a ledger.
         """
         ledger = self.paying_ledger()
-        own, limit = (self._analyst, ledger, self._session), self._limits.epsilon
+        own, limit = (self.memory.analyst, ledger, self._session), self._limits.epsilon
         return budget_report(self.policy, *own, compare=compare, session_epsilon=limit)
 
     def accounts(self) -> tuple[AccountReport, ...]:
@@ -541,8 +538,8 @@ class Answerer:
 
         Raises ``InterfaceError`` without a ledger.
         """
-        own = self.policy, self._analyst, self.paying_ledger(), self._session
-        return own_accounts(*own, self._limits.epsilon)
+        ledger = self.paying_ledger()
+        return self.memory.accounts(ledger, self._session, self._limits.epsilon)
 
     def history(self, limit: int) -> tuple[EarlierQuestion, ...]:
         """List the analyst's latest questions. Raises ``InterfaceError`` without a ledger."""

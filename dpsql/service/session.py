@@ -38,16 +38,15 @@ from dpsql.pipeline.events import (
     StepFailed,
     log,
 )
-from dpsql.pipeline.prepare import PlanMemory
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides, PrivacyParameters
-from dpsql.policy.resolve import resolve
 from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.results.description import AnswerColumn, Description, QueryParameter
 from dpsql.results.edition import DataEdition
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning
+from dpsql.service.account_memory import AccountMemory
 from dpsql.service.answering import NOT_KEPT, Answerer
 from dpsql.service.in_flight import InFlight
 from dpsql.service.rights import ALL_RIGHTS, NO_LIMITS, Right, SessionLimits, refuse_statement
@@ -103,13 +102,12 @@ class Session:
         Raises ``UnknownName`` and ``ParameterError`` where its policy has not the account, or
         refuses the settings.
         """
-        analyst, _ = self._names
-        policy = dataset.policy.of_account(analyst)
-        resolve(policy, self._given, Overrides.of(kept or {}))
+        analyst, session = self._names
+        memory = dataset.memory_of(analyst)
+        memory.parameters((self._given, Overrides.of(kept or {})))
         answerer = Answerer(
-            *(dataset.engine, policy, dataset.ledger, *self._names),
-            *(self._tell, dataset.views_place, self._limits),
-            *(dataset.plans_of(analyst), dataset.in_flight),
+            *(dataset.engine, memory, dataset.ledger, session, self._tell),
+            *(dataset.views_place, self._limits, dataset.in_flight),
         )
         self._edition = dataset.edition
         return answerer, Statements(answerer, self._given, self._rights, kept)
@@ -545,14 +543,17 @@ class Dataset:
         """Which opening of the data this is, for answers to tell."""
         self._closed = False
         self._lock = threading.Lock()
-        self._plans: dict[str, PlanMemory] = {}
+        self._memories: dict[str, AccountMemory] = {}
         self.in_flight = InFlight()
         """The questions that its sessions are answering."""
 
-    def plans_of(self, analyst: str) -> PlanMemory:
-        """Return the memory of the plans of an account, for all of its sessions."""
+    def memory_of(self, analyst: str) -> AccountMemory:
+        """Return the memory of an account, for all of its sessions. Raises ``UnknownName``."""
         with self._lock:
-            return self._plans.setdefault(analyst, PlanMemory())
+            found = self._memories.get(analyst)
+            if found is None:
+                found = self._memories[analyst] = AccountMemory(self.policy, analyst)
+            return found
 
     def follow(self, before: Dataset) -> None:
         """Count this opening of the data after another one, before there are sessions."""

@@ -190,8 +190,8 @@ class Statements:
 
     def _parameters_in_force(self) -> Parameters:
         if self._in_force is None:
-            layers = (layer.given for layer in self._layers())
-            self._in_force = resolve(self._policy, *layers)
+            layers = [layer.given for layer in self._layers()]
+            self._in_force = self._answerer.memory.parameters(layers)
         return self._in_force
 
     def _changed(self) -> None:

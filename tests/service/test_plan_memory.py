@@ -69,7 +69,7 @@ def test_no_account_finds_the_plans_of_another(dataset: dpsql.Dataset, planned: 
         with dataset.session(name) as session:
             session.explain(COUNT)
     assert planned.count(COUNT) == 2
-    assert dataset.plans_of(ANALYST) is not dataset.plans_of(OTHER)
+    assert dataset.memory_of(ANALYST).plans is not dataset.memory_of(OTHER).plans
 
 
 def test_other_settings_are_other_plans(dataset: dpsql.Dataset, planned: list[str]) -> None:
@@ -98,7 +98,7 @@ def test_what_was_planned_by_public_rows_is_remembered_by_its_session_alone(
             assert len(planned) == begun
         assert planned.count(text) % times == 0
         assert planned.count(text) >= times
-    assert len(dataset.plans_of(ANALYST)) == 0
+    assert len(dataset.memory_of(ANALYST).plans) == 0
 
 
 def test_another_edition_of_the_data_plans_anew(
@@ -145,7 +145,7 @@ def test_values_count_among_what_is_remembered(dataset: dpsql.Dataset) -> None:
     with dataset.session(ANALYST) as session:
         for number in range(8):
             session.describe(asked, (f"{number}{long}",))
-        assert len(dataset.plans_of(ANALYST)) == 6
+        assert len(dataset.memory_of(ANALYST).plans) == 6
         known = [
             session.known_description(asked, (f"{number}{long}",)) is not None
             for number in range(8)

@@ -191,8 +191,10 @@ class HttpApp:
         self._named: dict[tuple[str, str], RunningQuery] = {}
         self._queries: set[RunningQuery] = set()
         self.stopping = False
+        # Routes are tried in turn: that of most requests goes first.
         routes = [
-            Route(one.path, partial(self._respond, one), methods=[one.method]) for one in OPERATIONS
+            Route(one.path, partial(self._respond, one), methods=[one.method])
+            for one in sorted(OPERATIONS, key=lambda one: one.name != "query")
         ]
         if agents is not None:
             routes.append(Route(AGENTS_PATH, partial(self._agent, agents), methods=["POST"]))
