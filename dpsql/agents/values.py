@@ -2,8 +2,9 @@
 
 JSON's numbers are doubles to most clients. So integers beyond 2^53 and all decimals are text, as
 are dates (ISO 8601), bytes (``\\x`` and hexadecimal digits), ``NaN``, ``Infinity`` and
-``-Infinity``; the type of the column says which. NULL is null. In the short text beside, text of
-the data stands in double quotes, with what cannot be seen escaped.
+``-Infinity``, infinite moments, and lengths of time (``90.0 seconds``, ``1 month 2 days``); the
+type of the column says which. NULL is null. In the short text beside, text of the data stands in
+double quotes, with what cannot be seen escaped.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -220,15 +221,32 @@ def _bytes(cell: str) -> bytes:
     return bytes.fromhex(cell.removeprefix("\\x"))
 
 
+def _moment(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Make a reader of moments; one that Python has not stays a text, as in ``fetchall``."""
+
+    def moment(cell: str) -> Any:
+        try:
+            return read(cell)
+        except ValueError:
+            if _NO_MOMENT.fullmatch(cell):
+                return cell
+            raise
+
+    return moment
+
+
+_NO_MOMENT: Final = re.compile(
+    r"-?infinity|(?:\d{5,6}-\d\d-\d\d|\d{1,6}-\d\d-\d\d \(BC\))(?: [0-9:.+]{8,24})?"
+)
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "BOOLEAN": _truth,
     "FLOAT": float,
     "DOUBLE": float,
     "VARCHAR": _text,
-    "DATE": date.fromisoformat,
+    "DATE": _moment(date.fromisoformat),
     "TIME": time.fromisoformat,
-    "TIMESTAMP": datetime.fromisoformat,
-    "TIMESTAMP WITH TIME ZONE": datetime.fromisoformat,
+    "TIMESTAMP": _moment(datetime.fromisoformat),
+    "TIMESTAMP WITH TIME ZONE": _moment(datetime.fromisoformat),
     "UUID": UUID,
     "BLOB": _bytes,
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import MAXYEAR, MINYEAR, UTC, date, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any, Final, Protocol
 
@@ -22,7 +23,12 @@ FEW_VALUES = 10_000  # of an answer that is held rather than stored
 # Types whose values are the same after a trip through Python, also as a parameter.
 _HELD: Final = frozenset({"BOOLEAN", "DOUBLE", "VARCHAR", *INTEGER_BITS} - {"UHUGEINT"})
 _MOMENT: Final = "TIMESTAMP WITH TIME ZONE"
-_TIMES: Final = frozenset({"DATE", "TIMESTAMP"})  # except for their first and last years
+_TIMES: Final = frozenset({"DATE", "TIMESTAMP"})  # where Python has them
+_ENDLESS: Final = frozenset(
+    {"DATE", _MOMENT, *(f"TIMESTAMP{unit}" for unit in ("", "_S", "_MS", "_NS"))}
+)
+_LENGTH: Final = "INTERVAL"
+_INSIDE: Final = re.compile(r"\b(?:DATE|TIMESTAMP\w*|INTERVAL)\b")
 Row = tuple[Any, ...]
 
 
@@ -83,6 +89,7 @@ class Answer(Protocol):
     def fetchall(self, width: int) -> list[Row]:
         """Return the first ``width`` columns as Python values.
 
+        Dates and times that Python has not, and lengths of time in months, are DuckDB's texts.
         Raises ``InterfaceError`` for values that Python cannot hold.
         """
 
@@ -180,7 +187,12 @@ class StoredAnswer:
             sql("CAST({} AS TIMESTAMP)", own[position]) if moment else own[position]
             for position, moment in zip(positions, moments, strict=True)
         ]
-        asked = sql("SELECT {} FROM {}", join(", ", columns), self._table)
+        spelled = {
+            place: text
+            for place, position in enumerate(positions)
+            if (text := _spelled(columns[place], types[position])) is not None
+        }
+        asked = sql("SELECT {} FROM {}", join(", ", (*columns, *spelled.values())), self._table)
         try:
             rows: list[Row] = execute(self._connection.cursor(), asked).fetchall()
         except (duckdb.InvalidInputException, OverflowError, ValueError):
@@ -190,6 +202,8 @@ class StoredAnswer:
                 hint="Read the answer with arrow(), or cast the column to VARCHAR in the query. "
                 "Nested timestamps with time zone need the package pytz.",
             ) from None
+        if spelled:
+            rows = [_with_texts(row, len(columns), tuple(spelled)) for row in rows]
         return [_with_zones(row, moments) for row in rows] if any(moments) else rows
 
     def relation(self, width: int, added: Sequence[AddedColumn] = ()) -> duckdb.DuckDBPyRelation:
@@ -259,6 +273,41 @@ def _restored(
     return StoredAnswer(cursor, table, names, len(texts[0]))
 
 
+def _spelled(value: Sql, type_: SqlType) -> Sql | None:
+    """Write SQL for the text of values that Python would have as others, NULL for all else.
+
+    Python has no infinite moments, of which DuckDB makes the first and the last one that there is,
+    and no months in a length of time, of which it makes 30 days each. A struct or a map is one text
+    where one may be in it. None for other types.
+    """
+    if type_.text.endswith("[]"):
+        inner = _spelled(quoted("x"), SqlType.of(type_.text.removesuffix("[]")))
+        return None if inner is None else sql("[{} FOR x IN {}]", inner, value)
+    if type_.kind in _ENDLESS:
+        beyond = sql("NOT isfinite({})", value)
+    elif type_.kind == _LENGTH:
+        beyond = sql("datepart('year', {v}) <> 0 OR datepart('month', {v}) <> 0", v=value)
+    elif type_.is_nested and _INSIDE.search(type_.text):
+        beyond = sql("regexp_matches(CAST({} AS VARCHAR), 'infinity|month|year')", value)
+    else:
+        return None
+    return sql("CASE WHEN {} THEN CAST({} AS VARCHAR) END", beyond, value)
+
+
+def _with_texts(row: Row, width: int, places: Sequence[int]) -> Row:
+    """Put the texts behind the first ``width`` values of a row in the places of these values."""
+    found = list(row[:width])
+    for place, text in zip(places, row[width:], strict=True):
+        found[place] = _with_text(found[place], text)
+    return tuple(found)
+
+
+def _with_text(value: object, text: object) -> object:
+    if isinstance(value, list) and isinstance(text, list):
+        return [_with_text(*each) for each in zip(value, text, strict=True)]
+    return value if text is None else text
+
+
 def _with_zones(row: Row, moments: Sequence[bool]) -> Row:
     """Say of the moments in a row that they are in UTC."""
     return tuple(
@@ -268,8 +317,8 @@ def _with_zones(row: Row, moments: Sequence[bool]) -> Row:
 
 
 def _is_exact(time: object) -> bool:
-    """Tell whether Python has a date for this: no infinity, and a year of four digits."""
-    return time is None or (isinstance(time, date) and MINYEAR < time.year < MAXYEAR)
+    """Tell whether Python has a date for this."""
+    return time is None or isinstance(time, date)
 
 
 def unnest(names: Sequence[Sql], types: Sequence[SqlType]) -> Sql:

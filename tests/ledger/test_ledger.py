@@ -435,5 +435,5 @@ def test_the_ledger_has_no_call_that_refunds() -> None:
         "renames",
         "suspensions",
     }
-    chain = {"events", "head", "verify", "owner", "now"}
+    chain = {"events", "head", "position", "verify", "owner", "now"}
     assert public == {"open", "close"} | queries | streams | reports | chain

@@ -110,6 +110,21 @@ def test_values_have_the_types_of_python(server: HttpServing) -> None:
         ]
 
 
+def test_moments_and_lengths_that_python_lacks_are_texts(server: HttpServing) -> None:
+    with connected(server) as con:
+        found = con.sql(
+            "SELECT DATE 'infinity' AS a, TIMESTAMP '-infinity' AS b, DATE '20000-01-01' AS c, "
+            "DATE '0044-03-15 (BC)' AS d, INTERVAL '14 months' AS e, INTERVAL '1 day' AS f, "
+            "TIMESTAMPTZ 'infinity' AS g"
+        )
+        assert found.fetchall() == [
+            (
+                *("infinity", "-infinity", "20000-01-01", "0044-03-15 (BC)"),
+                *("1 year 2 months", "86400.0 seconds", "infinity"),
+            )
+        ]
+
+
 def test_a_cursor_is_one_of_pep_249(server: HttpServing) -> None:
     with connected(server) as con, con.cursor() as cursor:
         cursor.execute(QUESTION)

@@ -10,6 +10,8 @@ import psycopg
 import pytest
 from helpers.postgresql_server import Server
 
+import dpsql
+from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.server.wire.messages import ProtocolError
 from dpsql.server.wire.values import (
     BINARY_FORMAT,
@@ -46,7 +48,31 @@ VALUES = [
     ("INTEGER[]", "int4[]", ["'{1,NULL,-3}'", "'{}'"]),
     ("BOOLEAN[]", "bool[]", ["'{t,f}'"]),
     ("DOUBLE[]", "float8[]", ["'{0.5,NaN,Infinity}'"]),
-    ("INTERVAL", "interval", ["'3 days 04:05:06'", "'00:00:01'", "'1 day'", "'2 days'"]),
+    (
+        "INTERVAL",
+        "interval",
+        ["'3 days 04:05:06'", "'00:00:01'", "'1 day'", "'2 days'", "'-02:00:00.5'"],
+    ),
+]
+
+
+NOBODY = Policy("nobody", accounts={"ana": AccountPolicy("ana", 1.0, 1e-6)}, tables={})
+
+# The same, of values that Python has not, which DuckDB has a text for.
+BEYOND_PYTHON = [
+    ("DATE", "date", ["infinity", "-infinity", "20000-01-01"]),
+    ("TIMESTAMP", "timestamp", ["infinity", "-infinity", "20000-01-01 00:00:01.5"]),
+    ("TIMESTAMP WITH TIME ZONE", "timestamptz", ["infinity", "-infinity"]),
+    ("DATE[]", "date[]", ["{infinity,-infinity}"]),
+    (
+        "INTERVAL",
+        "interval",
+        [
+            *("1 month", "14 months", "-14 months", "1 year -2 months", "-1 months 2 days"),
+            *("1 month 1 day 00:00:01.5", "-1 year 3 days -02:30:00", "1 month -00:00:00.000001"),
+            *("-1 month 02:00:00", "100 years 1 day", "1 month 300:00:00"),
+        ],
+    ),
 ]
 
 
@@ -85,6 +111,31 @@ def test_a_value_goes_as_postgresql_sends_it(
             struct.pack("!i", len(body)) + body,
             struct.pack("!i", -1),
         ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("type_", "postgresql", "texts"), BEYOND_PYTHON)
+@pytest.mark.parametrize("format_", [TEXT_FORMAT, BINARY_FORMAT], ids=["text", "binary"])
+def test_a_value_that_python_lacks_goes_as_postgresql_sends_it(
+    type_: str, postgresql: str, texts: list[str], format_: int, real: Any
+) -> None:
+    for text in texts:
+        cursor = real.cursor(binary=format_ == BINARY_FORMAT)
+        cursor.execute(f"SELECT '{text}'::{postgresql}")
+        body = cursor.pgresult.get_value(0, 0)
+        in_duckdb = text.replace("{", "[").replace("}", "]")
+        with dpsql.connect(dpsql.DuckDBEngine(), NOBODY, None, "ana") as connection:
+            ((value,),) = connection.sql(f"SELECT '{in_duckdb}'::{type_} AS v").fetchall()
+        assert encoded_column([value], wire_type(type_), format_) == [
+            struct.pack("!i", len(body)) + body
+        ], text
+
+
+@pytest.mark.parametrize("text", ["", "month", "1 month more", "1:2", "--1 month"])
+def test_what_is_no_length_of_time_is_refused_without_it(text: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        encoded_column([text], wire_type("INTERVAL"), BINARY_FORMAT)
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize(

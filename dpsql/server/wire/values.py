@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
@@ -73,7 +73,7 @@ def _moment_text(value: Any) -> bytes:
     return _without_zeros(naive.isoformat(" ")).encode() + zone
 
 
-# Moments before the year 1 and after 9999 come from DuckDB as texts: Python has no type for them.
+# Infinite moments, before the year 1 and after 9999 come from DuckDB as texts: Python has none.
 _DISTANT: Final = re.compile(
     r"(\d+)-(\d\d)-(\d\d)( \(BC\))?"
     r"(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(?:\+00(?::00)?)?)?"
@@ -106,14 +106,43 @@ def _without_zeros(text: str) -> str:
     return text.rstrip("0") if "." in text else text
 
 
-def _interval_text(value: timedelta) -> bytes:
-    seconds = value.seconds
-    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    clock += _without_zeros(f".{value.microseconds:06}") if value.microseconds else ""
-    if not value.days:
-        return clock.encode()
-    days = f"{value.days} day{'' if abs(value.days) == 1 else 's'}"
-    return f"{days} {clock}".encode() if seconds or value.microseconds else days.encode()
+# Lengths of time with months come from DuckDB as texts: Python has no type for them.
+_DURATION: Final = re.compile(
+    r"(?:(-?\d+) years? ?)?(?:(-?\d+) months? ?)?(?:(-?\d+) days? ?)?"
+    r"(?:(-?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?"
+)
+
+
+def _duration(value: timedelta | str) -> tuple[int, int, int]:
+    """Return the months, days and microseconds of a length of time. Raises ``ValueError``."""
+    if isinstance(value, timedelta):
+        sign, clock = (-1 if value < timedelta() else 1), abs(value)
+        return 0, sign * clock.days, sign * (clock % timedelta(days=1) // _MICROSECOND)
+    found = _DURATION.fullmatch(value)
+    if found is None or not value:
+        raise ValueError
+    years, months, days, hours, minutes, seconds = (int(found[n] or 0) for n in (1, 2, 3, 5, 6, 7))
+    fraction = int((found[8] or "").ljust(6, "0"))
+    rest = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + fraction
+    return 12 * years + months, days, -rest if found[4] else rest
+
+
+def _interval_text(value: timedelta | str) -> bytes:
+    """Write a length of time as ``IntervalStyle`` postgres has it."""
+    months, days, rest = _duration(value)
+    years, months = (-1 if months < 0 else 1) * (abs(months) // 12), int(math.fmod(months, 12))
+    parts, before = [], 0  # a plus stands where what is before it is negative
+    for number, unit in ((years, "year"), (months, "mon"), (days, "day")):
+        if number:
+            plus = "+" if before < 0 < number else ""
+            parts.append(f"{plus}{number} {unit}{'' if number == 1 else 's'}")
+            before = number
+    if rest or not parts:
+        seconds, fraction = divmod(abs(rest), 1_000_000)
+        sign = "-" if rest < 0 else "+" if before < 0 else ""
+        clock = f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        parts.append(clock + (_without_zeros(f".{fraction:06}") if fraction else ""))
+    return " ".join(parts).encode()
 
 
 def _plain(value: object) -> bytes:
@@ -152,13 +181,25 @@ def _numeric(value: Any) -> bytes:
     return struct.pack("!hhHh", *head) + struct.pack(f"!{len(groups)}h", *groups)
 
 
+_ENDS: Final[Mapping[str, tuple[bytes, bytes]]] = MappingProxyType(
+    {
+        "infinity": (struct.pack("!i", 2**31 - 1), struct.pack("!q", 2**63 - 1)),
+        "-infinity": (struct.pack("!i", -(2**31)), struct.pack("!q", -(2**63))),
+    }
+)
+"""Infinite days and microseconds, as PostgreSQL sends them."""
+
+
 def _days(value: date | str) -> bytes:
-    days = _distant(value)[0] if isinstance(value, str) else value.toordinal() - _FIRST_DAY
-    return struct.pack("!i", days)
+    if isinstance(value, str):
+        return _ENDS[value][0] if value in _ENDS else struct.pack("!i", _distant(value)[0])
+    return struct.pack("!i", value.toordinal() - _FIRST_DAY)
 
 
 def _microseconds(value: Any) -> bytes:
     if isinstance(value, str):
+        if value in _ENDS:
+            return _ENDS[value][1]
         days, rest = _distant(value)
         return struct.pack("!q", days * 86_400_000_000 + rest)
     naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
@@ -170,9 +211,9 @@ def _clock(value: time) -> bytes:
     return struct.pack("!q", since // _MICROSECOND)
 
 
-def _interval(value: timedelta) -> bytes:
-    rest = value - timedelta(days=value.days)
-    return struct.pack("!qii", rest // _MICROSECOND, value.days, 0)
+def _interval(value: timedelta | str) -> bytes:
+    months, days, rest = _duration(value)
+    return struct.pack("!qii", rest, days, months)
 
 
 _TEXT: Final = WireType("text", 25, -1, _plain, _plain)
