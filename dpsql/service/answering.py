@@ -167,12 +167,18 @@ class Answerer:
         self._limits = limits
         self.reserved = ZERO
         """What the statement that is being answered has reserved so far."""
-        self.listener: Percent | None = None
-        """Who is told the progress of what is being answered, in percent."""
+        self._listener: Percent | None = None
+        self._interrupted = False
+
+    def begin(self, listener: Percent | None) -> None:
+        """Begin another statement, whose progress in percent is told to a listener."""
+        self.reserved = ZERO
+        self._listener = listener
+        self._interrupted = False
 
     def _progressed(self, percent: int) -> None:
-        if self.listener is not None:
-            self.listener(percent)
+        if self._listener is not None:
+            self._listener(percent)
 
     @property
     def views(self) -> Views:
@@ -481,6 +487,7 @@ class Answerer:
         estimates = _estimates_to_buy(asked, known, question)
         if not estimates:
             return known, FREE
+        self._refuse_interrupted()
         self.engine.refuse_changed()
         with self.buyer.begun(_tables_of(prepared)) as run:
             charges = self.till.reserve(estimates)
@@ -546,7 +553,8 @@ class Answerer:
         return earlier_questions(OwnAccount(self.payer, self.paying_ledger()), limit)
 
     def interrupt(self) -> None:
-        """Interrupt the answer to another thread's question; it fails."""
+        """Interrupt the answer to another thread's question; it fails, and reserves no more."""
+        self._interrupted = True
         self._turns.interrupt()
         self.buyer.interrupt()
         if self._views is not None:
@@ -770,6 +778,7 @@ class Answerer:
         Estimates go before it, as all of their price can be given back: if what is left does not
         allow the question, nothing is spent. ``then`` is what the account must have beside.
         """
+        self._refuse_interrupted()
         self.engine.refuse_changed()
         refuse_late()
         asked = sum((each.reserved for each in purchases), self.reserved)
@@ -782,6 +791,11 @@ class Answerer:
             raise
         self.reserved = asked
         return charges
+
+    def _refuse_interrupted(self) -> None:
+        """Refuse to reserve more for a statement that was interrupted between two steps."""
+        if self._interrupted:
+            raise EngineError("the query was interrupted", code="interrupted")
 
     def _refuse_dear(self, asked: PrivacyLoss, prepared: Prepared) -> None:
         """Refuse a statement whose worst case is more than a question of the session may cost.

@@ -40,7 +40,6 @@ from dpsql.pipeline.events import (
 )
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides, PrivacyParameters
-from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.results.description import AnswerColumn, Description, QueryParameter
 from dpsql.results.edition import DataEdition
 from dpsql.results.explanation import Explanation
@@ -89,7 +88,7 @@ class Session:
         self._tenant = self._answerer.tails.tenant
         self._closed = False
         self._answering: object | None = None  # stands for the one statement that has a deadline
-        # The prepared statement that was answered last, and the end of its time.
+        # The prepared statement that was answered last, if it was one, and the end of its time.
         self._running: tuple[object, ReferenceType[Deadline]] | None = None
         self._told: set[type[SessionEvent]] = set()  # of the statement that is being answered
         self._tell(SessionOpened(self._answerer.payer.path))
@@ -168,22 +167,29 @@ class Session:
         self._refuse_inside()
         with self._turn, self._tenant, self._telling(text):
             self.refuse_closed()
-            self._answerer.listener = progress or self._progress
-            self._answerer.reserved = ZERO
-            self._answering = answering = object()
-            try:
-                with (
-                    timed(seconds),
-                    Deadline(seconds, partial(self._end, answering)) as limit,
-                    self._naming_timeout(),
-                ):
-                    # By reference: nothing but this call keeps a deadline.
-                    self._running = None if running is None else (running, ref(limit))
-                    result = self._statements.result(text, asked)
-                    result.edition = self._edition
-                    return result
-            finally:
-                self._answering = None
+            with self._limited(progress or self._progress, running, seconds):
+                result = self._statements.result(text, asked)
+            result.edition = self._edition
+            return result
+
+    @contextmanager
+    def _limited(
+        self, progress: Percent | None, running: object = None, seconds: float = math.inf
+    ) -> Iterator[None]:
+        """Begin to answer a statement, which is ended when its time is over, or once it is told."""
+        self._answerer.begin(progress)
+        self._answering = answering = object()
+        try:
+            with (
+                timed(seconds),
+                Deadline(seconds, partial(self._end, answering)) as limit,
+                self._naming_timeout(),
+            ):
+                # By reference: nothing but this call keeps a deadline.
+                self._running = running, ref(limit)
+                yield
+        finally:
+            self._answering = None
 
     @contextmanager
     def _naming_timeout(self) -> Iterator[None]:
@@ -281,8 +287,8 @@ class Session:
             self.refuse_closed()
             if not request.dry_run:
                 refuse_statement(self._rights, Select(text))
-            self._answerer.listener = self._progress
-            return self._statements.tuning(text, asked, request)
+            with self._limited(self._progress):
+                return self._statements.tuning(text, asked, request)
 
     def describe(self, query: str, values: PlaceholderValues | None = None) -> Description:
         """Describe the columns of a statement's answer, and its query parameters.
@@ -351,9 +357,16 @@ class Session:
     def interrupt(self) -> None:
         """End the query that another thread runs on this session; the query fails.
 
-        What it reserved stays spent, unless it was settled before: then the answer is stored, and
-        the same question again costs nothing. Other connections go on, also to the same engine.
+        Told once, it ends whatever the query does then or later: what is not reserved yet is not
+        reserved. What it reserved stays spent, unless it was settled before: then the answer is
+        stored, and the same question again costs nothing. Other connections go on, also to the same
+        engine.
         """
+        _, limit = self._running or (None, None)
+        deadline = None if limit is None else limit()
+        if deadline is not None:
+            # Interrupts until the query has ended, as it may be between two reads.
+            deadline.expire()
         self._answerer.interrupt()
 
     def _cancel(self, running: object) -> None:

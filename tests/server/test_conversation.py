@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +13,7 @@ import pytest
 
 import dpsql
 from dpsql.core.codes import CODES
+from dpsql.errors import EngineError
 from dpsql.server.wire import conversation as wire
 from dpsql.server.wire.conversation import MOST_KEPT, MOST_STATEMENTS, MOST_TEXT, Conversation
 from dpsql.server.wire.errors import _OF_CODES
@@ -178,3 +180,54 @@ def test_rows_of_other_columns_than_were_told_are_refused_before_they_are_paid_f
     assert sqlstates(written) == ([] if sqlstate is None else [sqlstate])
     assert len(session.history(9)) == (sqlstate is None)
     session.close()
+
+
+class Waited:
+    """A session whose statements last until they are interrupted often enough."""
+
+    edition = None
+
+    def __init__(self, interrupts: int) -> None:
+        self.left = interrupts
+        self.asked: list[str] = []
+
+    def sql(self, text: str, values: object) -> object:
+        self.asked.append(text)
+        while self.left > 0:
+            time.sleep(0.001)
+        raise EngineError("the query was interrupted", code="interrupted")
+
+    def interrupt(self) -> None:
+        self.left -= 1
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_single_cancel_ends_a_statement_that_waits_or_runs(begun: bool) -> None:
+    """Also one that an interrupt has missed, as it was about to begin; and none after it."""
+    session, written = Waited(3), list[bytes]()
+
+    async def write(data: bytes) -> None:
+        written.append(data)
+
+    async def talk() -> None:
+        turn = asyncio.Event()
+
+        async def in_turn(work: Callable[[], Any]) -> Any:
+            await turn.wait()
+            return await asyncio.to_thread(work)
+
+        made = Conversation(cast(Session, session), in_turn, in_turn, write)
+        await made.cancel()  # of nothing
+        asking = asyncio.create_task(made.take(QueryMessage("SELECT COUNT(*) FROM visits")))
+        await asyncio.sleep(0.01)
+        if begun:
+            turn.set()
+            await asyncio.sleep(0.01)
+        ending = asyncio.create_task(made.cancel())
+        await asyncio.sleep(0.01)
+        turn.set()
+        await asyncio.wait_for(asyncio.gather(asking, ending), 20)
+
+    asyncio.run(talk())
+    assert sqlstates(written) == [b"57014"]
+    assert session.asked == ["SELECT COUNT(*) FROM visits"] * begun

@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeVar
 
 from dpsql.core.formatting import significant
 from dpsql.core.timeout import timed
-from dpsql.errors import Error
+from dpsql.errors import Error, InterfaceError
 from dpsql.policy.parameters import INSTEAD_OF
 from dpsql.results.edition import DataEdition
 from dpsql.results.result import Result
@@ -140,6 +140,18 @@ class _Settings:
                 self.kept.pop(name, None)
 
 
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """A message between its arrival and its end, which a client may not want any more."""
+
+    unwanted: bool = False
+
+    def begin(self) -> None:
+        """Begin to answer it. Raises ``InterfaceError`` where nobody wants it any more."""
+        if self.unwanted:
+            raise InterfaceError("the query was cancelled", code="cancelled")
+
+
 class Conversation:
     """A connection of one client: prepared statements, portals, and the status of its transaction.
 
@@ -174,6 +186,22 @@ class Conversation:
         self._text = ""
         self._timeout = 0.0
         self._before: _Settings | None = None
+        self._asked: _Asked | None = None
+
+    async def cancel(self) -> None:
+        """End the statement that is asked now, read, waiting or running, and no other.
+
+        It is interrupted until it has ended, as it may be about to begin.
+        """
+        asked = self._asked
+        if asked is None:
+            return
+        asked.unwanted = True
+        while self._asked is asked:
+            self._session.interrupt()
+            if self._catalogs is not None:
+                self._catalogs.interrupt()
+            await asyncio.sleep(_PAUSE)
 
     @property
     def skipping(self) -> bool:
@@ -184,6 +212,14 @@ class Conversation:
         """Answer one message; returns False once the client is done."""
         if isinstance(message, TerminateMessage):
             return False
+        self._asked = _Asked()
+        try:
+            await self._taken(message, self._asked)
+        finally:
+            self._asked = None
+        return True
+
+    async def _taken(self, message: Frontend, asked: _Asked) -> None:
         if isinstance(message, SyncMessage | QueryMessage) and self.status == IDLE:
             self._portals.clear()  # they last as long as their transaction
         if isinstance(message, SyncMessage):
@@ -197,10 +233,11 @@ class Conversation:
             self._text = ""  # of the statement that is at fault
             try:
                 await self._extended(message)
+                if not isinstance(message, ExecuteMessage):  # what was answered stays so
+                    asked.begin()
             except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
                 await self._failed(error, self._text)
                 self._skipping = True
-        return True
 
     # -- simple queries ---------------------------------------------------------------------------
 
@@ -336,11 +373,11 @@ class Conversation:
         """Plan a statement: the types of its parameters, and the columns of its answer."""
         catalog = await self._of_catalogs(text)
         if catalog is not None:
-            rows = await self._work(partial(catalog.describe, values, self._timeout))
+            rows = await self._wanted(partial(catalog.describe, values, self._timeout))
             return catalog.parameters, wire_columns(rows.columns, rows.types)
         found = self._session.known_description(text, values)
         if found is None:
-            found = await self._work(partial(self._session.describe, text, values))
+            found = await self._wanted(partial(self._session.describe, text, values))
         names, types = [c.name for c in found.columns], [c.type for c in found.columns]
         return types_of_casts(text, len(found.parameters)), wire_columns(names, types)
 
@@ -503,9 +540,9 @@ class Conversation:
         """
         catalog = await self._of_catalogs(text)
         if catalog is not None:
-            return await self._work(lambda: form(catalog.answer(values, self._timeout)))
+            return await self._wanted(lambda: form(catalog.answer(values, self._timeout)))
         try:
-            found, edition, notices = await self._work(partial(self._run, text, values, form))
+            found, edition, notices = await self._wanted(partial(self._run, text, values, form))
         except Error as error:
             if error.place is not None and error.place.source == "query":
                 error.place = error.place.after(before)
@@ -518,6 +555,17 @@ class Conversation:
         if self._before is not None and _is_setting(text):
             self._before.keep(read_statement(text))
         return found
+
+    async def _wanted(self, work: Callable[[], _Found]) -> _Found:
+        """Do the work of a statement in its turn, unless the client cancels it before."""
+        asked = self._asked
+        assert asked is not None, "a message is being answered"
+
+        def in_turn() -> _Found:
+            asked.begin()
+            return work()
+
+        return await self._work(in_turn)
 
     def _run(
         self, text: str, values: tuple[object, ...], form: Callable[[SentRows], _Found]
@@ -641,6 +689,7 @@ def _described(probe: Probe) -> bytes:
     return messages.row_description(wire_columns([probe.column], ["VARCHAR"]), [TEXT_FORMAT])
 
 
+_PAUSE: Final = 0.05  # between tries to end a statement that may be about to begin
 _TEXT: Final = wire_type("VARCHAR")
 
 

@@ -78,6 +78,7 @@ class _Open:
     task: asyncio.Task[None]
     writer: asyncio.StreamWriter
     catalogs: CatalogDoor | None
+    conversation: Conversation
     busy: bool = False
 
     def interrupt(self) -> None:
@@ -136,6 +137,7 @@ class Door:
         self._at_the_door: Counter[str] = Counter()
         self._last = 0
         self._stopping = False
+        self._ending: set[asyncio.Task[None]] = set()
 
     @property
     def connections(self) -> int:
@@ -234,7 +236,9 @@ class Door:
         """Interrupt the statement of the connection with this key; a wrong key does nothing."""
         found = self._open.get(asked.process)
         if hmac.compare_digest(found.key if found else secrets.token_bytes(4), asked.key) and found:
-            found.interrupt()
+            ending = asyncio.create_task(found.conversation.cancel())
+            self._ending.add(ending)  # nobody else refers to it
+            ending.add_done_callback(self._ending.discard)
 
     async def _logged_in(
         self, startup: StartupMessage, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -286,25 +290,24 @@ class Door:
         assert task is not None
         user, dataset = admitted.login.user, self._guard.dataset_name
         catalogs = self._catalogs and self._catalogs(user, account)
-        here = _Open(account, key, session, task, writer, catalogs)
-        self._open[process] = here
         out = _Outgoing(writer)
+        told = session.edition
+
+        async def in_turn(work: Callable[[], _Found]) -> _Found:
+            return await self._workers.run(account, work)
+
+        probed = partial(probe_of, user=user, dataset=dataset, edition=lambda: f"{session.edition}")
+        conversation = Conversation(
+            *(session, in_turn, self._workers.shortly, out.write, told, probed, catalogs)
+        )
+        here = _Open(account, key, session, task, writer, catalogs, conversation)
+        self._open[process] = here
         try:
             settings = [messages.parameter_status(*each) for each in SERVER_SETTINGS.items()]
-            told = session.edition
             settings.append(messages.parameter_status(EDITION_SETTING, f"{told}"))
             greeting = b"".join((*settings, messages.key_data(process, key)))
             await _send(writer, greeting + messages.ready_for_query(b"I"))
 
-            async def in_turn(work: Callable[[], _Found]) -> _Found:
-                return await self._workers.run(account, work)
-
-            probed = partial(
-                probe_of, user=user, dataset=dataset, edition=lambda: f"{session.edition}"
-            )
-            conversation = Conversation(
-                *(session, in_turn, self._workers.shortly, out.write, told, probed, catalogs)
-            )
             while not self._stopping:
                 head = await reader.readexactly(5)
                 body = await reader.readexactly(messages.next_length(head, messages.MOST))
