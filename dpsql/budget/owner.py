@@ -69,10 +69,11 @@ def limit_account(
 
 def raise_limit(
     ledger: Ledger, actions: Owner, policy: Policy, analyst: str, epsilon: float
-) -> None:
+) -> bool:
     """Let an analyst's account spend up to an epsilon in a window, by raising the owner's limit.
 
-    Its delta and composition stay; without such a limit, or with a higher one, nothing is changed.
+    Its delta and composition stay. Returns False where it may spend as much already, and nothing
+    is changed: without such a limit, or with a higher one.
     Raises ``LedgerError`` (``policies_give_less``) where the policy's own limit is lower, which the
     ledger cannot raise, and as :func:`limit_account` does.
     """
@@ -85,13 +86,16 @@ def raise_limit(
             hint="Change its epsilon in the policies first; a limit in the ledger only narrows it.",
         )
     if path not in ledger.accounts():
-        return
+        return False
     report = any_account(path, given, ledger)
-    for limit in report.limits:
-        if limit.source == OWNER and limit.budget.epsilon < epsilon:
-            limit_account(
-                *(ledger, actions, path, epsilon, limit.budget.delta, limit.budget.composition)
-            )
+    lower = [
+        limit.budget
+        for limit in report.limits
+        if limit.source == OWNER and limit.budget.epsilon < epsilon
+    ]
+    for found in lower:
+        limit_account(ledger, actions, path, epsilon, found.delta, found.composition)
+    return bool(lower)
 
 
 def latest_entries(

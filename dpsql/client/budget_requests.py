@@ -46,12 +46,21 @@ def all_requests(server: RemoteServer, limit: int) -> tuple[RemoteBudgetRequest,
     return _requests(server.call("GET", f"requests?limit={limit}"))
 
 
-def decide_request(
-    server: RemoteServer, number: int, approved: bool, note: str
-) -> RemoteBudgetRequest:
-    """Decide on a request, as an owner: it is approved or refused."""
-    route = "requests/approve" if approved else "requests/refuse"
-    return _request(server.call("POST", route, {"number": number, "note": note}))
+def approve_request(server: RemoteServer, number: int, note: str) -> bool:
+    """Approve a request, as an owner.
+
+    Returns False where the account may spend as much already, and no limit was raised.
+    """
+    reply = server.call("POST", "requests/approve", {"number": number, "note": note})
+    raised = reply.get("raised")
+    if not isinstance(raised, bool):
+        raise bad_reply()
+    return raised
+
+
+def refuse_request(server: RemoteServer, number: int, note: str) -> None:
+    """Refuse a request, as an owner."""
+    _request(server.call("POST", "requests/refuse", {"number": number, "note": note}))
 
 
 def _requests(reply: Mapping[str, Any]) -> tuple[RemoteBudgetRequest, ...]:

@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -118,9 +119,10 @@ def test_approval_raises_the_limit_that_an_owner_has_set(server: HttpServing) ->
     assert server.query(question, options={"epsilon": 3}).status == 200
     assert decided(server, 1).code == "request_decided"
     assert decided(server, 1, "refuse").status == 409
-    # One that asks for less than there is changes nothing.
+    assert found.json["raised"] is True
+    # One that asks for less than there is changes nothing, and the owner is told.
     asked(server, epsilon=1)
-    assert decided(server, 2).status == 200
+    assert decided(server, 2).json["raised"] is False
     assert limits(server, "clinic/ana")[-1]["epsilon"] == 4
     with Ledger.open(server.directory / "clinic.budget.db") as ledger:
         assert ledger.verify().sound
@@ -232,8 +234,7 @@ def unnoted(one: BudgetRequest) -> None:
 def test_a_day_has_so_many_requests(users: Users, clock: Clock) -> None:
     for _ in range(MOST_A_DAY):
         made = users.requests.file("clinic", "ana", "ana", 2.0, WHY, unnoted)
-        with users.requests.deciding("clinic", made.number, RequestState.REFUSED, "olga", ""):
-            pass
+        users.requests.decide("clinic", made.number, RequestState.REFUSED, "olga", "", unnoted)
         clock.now += timedelta(hours=1)
     with fails_with("too_many_requests"):
         users.requests.file("clinic", "ana", "ana", 2.0, WHY, unnoted)
@@ -249,18 +250,40 @@ def test_what_cannot_be_noted_or_done_leaves_all_as_it_was(users: Users) -> None
         users.requests.file("clinic", "ana", "ana", 2.0, WHY, fails)
     assert users.requests.all("clinic", 10) == ()
     made = users.requests.file("clinic", "ana", "ana", 2.0, WHY, unnoted)
-    refused = users.requests.deciding("clinic", made.number, RequestState.APPROVED, "olga", "")
-    with pytest.raises(ArithmeticError), refused as found:
-        fails(found)
+    decision = "clinic", made.number, RequestState.APPROVED, "olga", ""
+    with pytest.raises(ArithmeticError):
+        users.requests.decide(*decision, fails)
     assert users.requests.request("clinic", made.number).state is RequestState.OPEN
+
+
+def test_a_decision_that_takes_long_holds_up_no_login_and_no_request(users: Users) -> None:
+    made = users.requests.file("clinic", "ana", "ana", 2.0, WHY, unnoted)
+    acting, may_end = threading.Event(), threading.Event()
+
+    def slow(one: BudgetRequest) -> str:
+        acting.set()
+        assert may_end.wait(20)
+        return "done"
+
+    decision = "clinic", made.number, RequestState.APPROVED, "olga", ""
+    with ThreadPoolExecutor(2) as threads:
+        deciding = threads.submit(lambda: users.requests.decide(*decision, slow))
+        assert acting.wait(20)
+        other = threads.submit(users.issue_token, "ana", "laptop")
+        assert other.result(10).secret
+        assert not deciding.done()
+        may_end.set()
+        assert deciding.result(20) == "done"
+    with fails_with("request_decided"):
+        users.requests.decide(*decision, slow)
 
 
 def test_servers_of_other_datasets_have_other_requests(users: Users) -> None:
     made = users.requests.file("clinic", "ana", "ana", 2.0, WHY, unnoted)
     assert users.requests.all("sales", 10) == users.requests.of_user("sales", "ana", 10) == ()
-    refused = users.requests.deciding("sales", made.number, RequestState.APPROVED, "olga", "")
-    with fails_with("unknown_request"), refused:
-        pass
+    decision = "sales", made.number, RequestState.APPROVED, "olga", ""
+    with fails_with("unknown_request"):
+        users.requests.decide(*decision, unnoted)
     assert users.requests.all("clinic", 10) == (made,)
 
 
@@ -285,7 +308,9 @@ def test_the_command_line_asks_lists_and_decides(server: HttpServing) -> None:
     assert invoked(server, "ana", "approve", "1").exit_code != 0
     assert "policies_give_less" in invoked(server, "olga", "approve", "1").output
     assert invoked(server, "olga", "refuse", "1", "--note", "In July").exit_code == 0
-    assert "approved" in invoked(server, "olga", "approve", "2").output
+    assert invoked(server, "olga", "approve", "2").output == (
+        "Request 2 is approved. Its account may spend as much already: no limit was raised.\n"
+    )
     found = invoked(server, "ana", "requests", "-f", "json")
     assert not {"\x1b", "\x9b"} & set(found.output)
     assert json.loads(found.output)[0]["why"] == "\x1b[2J\x9b2J"

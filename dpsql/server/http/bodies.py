@@ -222,6 +222,12 @@ class BudgetRequestFacts(ReplyPart):
     decided: str | None
 
 
+class ApprovedRequest(BudgetRequestFacts):
+    """An approved request; not ``raised`` where the account may spend as much without it."""
+
+    raised: bool
+
+
 class BudgetRequestsReply(ReplyPart):
     """Requests for more budget."""
 

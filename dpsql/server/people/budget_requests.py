@@ -6,16 +6,17 @@ user and to owners, by servers of the dataset that it is about: they may share a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from dpsql.errors import InterfaceError
 from dpsql.server.people.user_file import UserFile
 
+_Found = TypeVar("_Found")
 MOST_WAITING: Final = 3
 """The most requests of one user that may wait for a decision."""
 MOST_A_DAY: Final = 10
@@ -74,6 +75,7 @@ class BudgetRequests:
     def __init__(self, file: UserFile, clock: Callable[[], datetime]) -> None:
         self._file = file
         self._clock = clock
+        self._deciding = threading.Lock()
 
     def file(
         self,
@@ -132,28 +134,42 @@ class BudgetRequests:
             )
         return _request(rows[0])
 
-    @contextmanager
-    def deciding(
-        self, dataset: str, number: int, state: RequestState, owner: str, note: str
-    ) -> Iterator[BudgetRequest]:
-        """Decide on an open request, once the body of the ``with`` has done what follows from it.
+    def decide(
+        self,
+        dataset: str,
+        number: int,
+        state: RequestState,
+        owner: str,
+        note: str,
+        act: Callable[[BudgetRequest], _Found],
+    ) -> _Found:
+        """Decide on an open request, once ``act`` has done what follows; returns what that does.
 
-        Nobody else decides meanwhile; if the body fails, the request stays open. Raises
-        ``InterfaceError`` (``unknown_request``, ``request_decided``).
+        Nobody else of this process decides meanwhile, and everybody reads and writes the file: an
+        act on a ledger may wait for it. If it fails, or the process ends, the request stays open;
+        so it has to be one that can be done twice. Raises ``InterfaceError`` (``unknown_request``,
+        ``request_decided``).
         """
-        with self._file.writing() as write:
-            found = self.request(dataset, number)
-            if found.state is not RequestState.OPEN:
-                raise InterfaceError(
-                    f"the request was {found.state.value} already",
-                    code="request_decided",
-                    hint="Its user can make another one.",
+        with self._deciding:
+            done = act(self._open(dataset, number))
+            with self._file.writing() as write:
+                self._open(dataset, number)  # another process may have decided
+                write(
+                    "UPDATE requests SET state = ?, owner = ?, note = ?, decided = ?"
+                    " WHERE number = ?",
+                    (state.value, owner, note, int(self._clock().timestamp()), number),
                 )
-            yield found
-            write(
-                "UPDATE requests SET state = ?, owner = ?, note = ?, decided = ? WHERE number = ?",
-                (state.value, owner, note, int(self._clock().timestamp()), number),
+        return done
+
+    def _open(self, dataset: str, number: int) -> BudgetRequest:
+        found = self.request(dataset, number)
+        if found.state is not RequestState.OPEN:
+            raise InterfaceError(
+                f"the request was {found.state.value} already",
+                code="request_decided",
+                hint="Its user can make another one.",
             )
+        return found
 
 
 def _request(row: Sequence[Any]) -> BudgetRequest:

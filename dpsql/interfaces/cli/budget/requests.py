@@ -114,12 +114,14 @@ def requests_command(server: RemoteServer, everybody: bool, limit: int, format_:
 def approve_command(server: RemoteServer, number: int, note: str) -> None:
     """Approve request NUMBER: the limit of its account in the ledger is raised to its ε.
 
-    The policies have to give as much: what they give, they alone raise.
+    The policies have to give as much: what they give, they alone raise. Where no limit in the
+    ledger is lower, there is nothing to raise.
     """
-    from dpsql.client.budget_requests import decide_request
+    from dpsql.client.budget_requests import approve_request
 
-    made = decide_request(server, number, approved=True, note=note)
-    click.echo(f"Request {made.number} is approved.")
+    raised = approve_request(server, number, note)
+    found = "" if raised else " Its account may spend as much already: no limit was raised."
+    click.echo(f"Request {number} is approved.{found}")
 
 
 @click.command(
@@ -133,10 +135,10 @@ def approve_command(server: RemoteServer, number: int, note: str) -> None:
 @_at_server
 def refuse_command(server: RemoteServer, number: int, note: str) -> None:
     """Refuse request NUMBER: nothing changes."""
-    from dpsql.client.budget_requests import decide_request
+    from dpsql.client.budget_requests import refuse_request
 
-    made = decide_request(server, number, approved=False, note=note)
-    click.echo(f"Request {made.number} is refused.")
+    refuse_request(server, number, note)
+    click.echo(f"Request {number} is refused.")
 
 
 def _table(found: tuple[RemoteBudgetRequest, ...]) -> Any:

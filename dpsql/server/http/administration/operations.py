@@ -17,7 +17,7 @@ from dpsql.server.http.administration import (
     users,
 )
 from dpsql.server.http.administration.act import Act
-from dpsql.server.http.bodies import BudgetRequestFacts, BudgetRequestsReply
+from dpsql.server.http.bodies import ApprovedRequest, BudgetRequestFacts, BudgetRequestsReply
 from dpsql.server.http.operation import Operation
 from dpsql.server.people.records import Role
 
@@ -220,7 +220,7 @@ _TABLE: Final[tuple[tuple[Operation, Doing], ...]] = (
             "/v1/requests/approve",
             "Raise the limit of an account to what a request asks for.",
             bodies.DecisionRequest,
-            BudgetRequestFacts,
+            ApprovedRequest,
         ),
         requests.approve_request,
     ),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 
 from dpsql.budget.owner import raise_limit
 from dpsql.server.desk import Desk
 from dpsql.server.http.administration.act import Act
 from dpsql.server.http.administration.bodies import MOST_PAGE, DecisionRequest
-from dpsql.server.http.bodies import BudgetRequestFacts, BudgetRequestsReply
+from dpsql.server.http.bodies import ApprovedRequest, BudgetRequestFacts, BudgetRequestsReply
 from dpsql.server.people.budget_requests import BudgetRequest, RequestState
 
 
@@ -19,20 +19,22 @@ def list_requests(desk: Desk, act: Act) -> BudgetRequestsReply:
     return BudgetRequestsReply(requests=[request_facts(each) for each in found])
 
 
-def approve_request(desk: Desk, act: Act) -> BudgetRequestFacts:
-    """Raise the limit of an account to what a request asks for."""
-    with _deciding(desk, act, RequestState.APPROVED) as found:
+def approve_request(desk: Desk, act: Act) -> ApprovedRequest:
+    """Raise the limit of an account to what a request asks for, unless it may spend as much."""
+
+    def raised(found: BudgetRequest) -> bool:
         policy = desk.guard.dataset.policy
         actions = desk.ledger.owner(act.login.user)
-        raise_limit(desk.ledger, actions, policy, found.account, found.epsilon)
-    return _decided(desk, act)
+        return raise_limit(desk.ledger, actions, policy, found.account, found.epsilon)
+
+    changed = _decide(desk, act, RequestState.APPROVED, raised)
+    return ApprovedRequest(**_decided(desk, act).facts(), raised=changed)
 
 
 def refuse_request(desk: Desk, act: Act) -> BudgetRequestFacts:
     """Refuse a request."""
-    with _deciding(desk, act, RequestState.REFUSED):
-        pass
-    return _decided(desk, act)
+    _decide(desk, act, RequestState.REFUSED, lambda found: False)
+    return request_facts(_decided(desk, act))
 
 
 def request_facts(found: BudgetRequest) -> BudgetRequestFacts:
@@ -40,12 +42,14 @@ def request_facts(found: BudgetRequest) -> BudgetRequestFacts:
     return BudgetRequestFacts(**found.facts())
 
 
-def _deciding(desk: Desk, act: Act, state: RequestState) -> AbstractContextManager[BudgetRequest]:
+def _decide(
+    desk: Desk, act: Act, state: RequestState, work: Callable[[BudgetRequest], bool]
+) -> bool:
     given, requests = act.taken(DecisionRequest), desk.users.requests
     dataset = desk.guard.dataset_name
-    return requests.deciding(dataset, given.number, state, act.login.user, given.note)
+    return requests.decide(dataset, given.number, state, act.login.user, given.note, work)
 
 
-def _decided(desk: Desk, act: Act) -> BudgetRequestFacts:
+def _decided(desk: Desk, act: Act) -> BudgetRequest:
     number = act.taken(DecisionRequest).number
-    return request_facts(desk.users.requests.request(desk.guard.dataset_name, number))
+    return desk.users.requests.request(desk.guard.dataset_name, number)
