@@ -34,17 +34,26 @@ def stdio_server_of(toolbox: Toolbox, workers: Workers) -> Server[dict[str, Any]
     return AgentHandlers(lambda context: desk, logged_fault).server()
 
 
-async def _serve(toolbox: Toolbox) -> None:
+async def serve_lines(
+    toolbox: Toolbox,
+    stdin: anyio.AsyncFile[str] | None = None,
+    stdout: anyio.AsyncFile[str] | None = None,
+) -> None:
+    """Serve a client on lines of text until it goes; on the process's own if none are given."""
     workers = Workers(MAX_CALLS, MAX_CALLS, _MOST_WAITING, _DAY)
     server = stdio_server_of(toolbox, workers)
     try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_until_signal, group.cancel_scope.cancel)
-            async with stdio_server() as (read, write):
-                await server.run(read, write, server.create_initialization_options())
-            group.cancel_scope.cancel()
+        async with stdio_server(stdin, stdout) as (read, write):
+            await server.run(read, write, server.create_initialization_options())
     finally:
         workers.close()
+
+
+async def _serve(toolbox: Toolbox) -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(_until_signal, group.cancel_scope.cancel)
+        await serve_lines(toolbox)
+        group.cancel_scope.cancel()
 
 
 async def _until_signal(stop: Callable[[], None]) -> None:

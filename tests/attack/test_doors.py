@@ -58,7 +58,7 @@ def test_a_door_answers_and_refuses_alike(door: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("door", ["http", "mcp", "tools"])
+@pytest.mark.parametrize("door", ["http", "mcp", "stdio", "tools"])
 def test_a_door_whose_price_follows_rows_is_found(
     door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import os
 import re
 import socket
 import threading
@@ -20,7 +21,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
+import anyio
+
 from dpsql.agents.tools import Call, Toolbox, ToolOutcome
+from dpsql.interfaces.mcp_stdio import serve_lines
 from dpsql.policy.model import AgentPolicy
 from dpsql.server.audit import AuditLog
 from dpsql.server.desk import Desk
@@ -35,7 +39,7 @@ from dpsql.server.workers import Workers
 from dpsql.service.session import Dataset
 from helpers.scram_client import ScramClient
 
-DOORS: Final = ("wire", "http", "mcp", "tools")
+DOORS: Final = ("wire", "http", "mcp", "stdio", "tools")
 PASSWORD: Final = "correct horse battery"
 _SECONDS: Final = 120.0
 _PASSING: Final = re.compile(rb'(?im)^date: .*$|(?<="opened":)\s*"[^"]*"')
@@ -94,6 +98,7 @@ class OpenDoors:
         self._audit = AuditLog(place / "audit.jsonl", clock)
         self._boxes: dict[str, Toolbox] = {}
         self._wires: dict[str, WireClient] = {}
+        self._lines: dict[str, StdioClient] = {}
         self._request: http.client.HTTPConnection | None = None
         self._call: Call | None = None
         self._ports: dict[str, int] = {}
@@ -134,8 +139,8 @@ class OpenDoors:
 
     def close(self) -> None:
         """End connections, doors and dataset."""
-        for wire in self._wires.values():
-            wire.close()
+        for client in self._clients:
+            client.close()
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(_SECONDS)
@@ -144,10 +149,14 @@ class OpenDoors:
         if self._wrong:
             raise self._wrong[0]
 
+    @property
+    def _clients(self) -> tuple[WireClient | StdioClient, ...]:
+        return *self._wires.values(), *self._lines.values()
+
     def vanish(self) -> None:
         """Have the clients go away in the middle; what they have asked ends. Safe for threads."""
-        for wire in self._wires.values():
-            wire.vanish()
+        for client in self._clients:
+            client.vanish()
         if self._request is not None and self._request.sock is not None:
             with contextlib.suppress(OSError):
                 self._request.sock.shutdown(socket.SHUT_RDWR)
@@ -163,7 +172,8 @@ class OpenDoors:
     def ask(self, door: str, account: str, sql: str) -> Sent:
         """Ask a statement at a door."""
         asks: dict[str, Callable[[str, str], Sent]] = {
-            "wire": self._wire, "http": self._http, "mcp": self._mcp, "tools": self._tools,
+            "wire": self._wire, "http": self._http, "mcp": self._mcp, "stdio": self._stdio,
+            "tools": self._tools,
         }  # fmt: skip
         return asks[door](account, sql)
 
@@ -200,11 +210,7 @@ class OpenDoors:
         status, headers, body = self.request(
             account, "POST", "/mcp", sent, accept=accept, mcp_protocol_version="2025-11-25"
         )
-        code = str(status) if status != 200 else ""
-        if not code:
-            reply = _object_in(body)
-            refused = reply["result"]["structuredContent"]["refused"] if "result" in reply else None
-            code = "500" if "error" in reply else "" if refused is None else refused["code"]
+        code = str(status) if status != 200 else _tool_code(body)
         return Sent(code, _whole(status, headers, body))
 
     def _wire(self, account: str, sql: str) -> Sent:
@@ -221,6 +227,13 @@ class OpenDoors:
     def _mcp(self, account: str, sql: str) -> Sent:
         return self.call(account, "ask", sql=sql)
 
+    def _stdio(self, account: str, sql: str) -> Sent:
+        if account not in self._lines:
+            box = Toolbox.of(self._dataset, account, "stdio", AgentPolicy())
+            self._lines[account] = StdioClient(box, self._loop)
+        data = self._lines[account].call("ask", sql=sql)
+        return Sent(_tool_code(data), data)
+
     def _tools(self, account: str, sql: str) -> Sent:
         if account not in self._boxes:
             self._boxes[account] = Toolbox.of(self._dataset, account, "tools", AgentPolicy())
@@ -230,6 +243,13 @@ class OpenDoors:
         refused: Any = found.structured["refused"]
         code = "" if refused is None else refused["code"]
         return Sent(code, f"{json.dumps(found.structured)}\n{found.text}".encode())
+
+
+def _tool_code(data: bytes) -> str:
+    """The code of the refusal in a reply of a tool; 500 for an error of the protocol."""
+    reply = _object_in(data)
+    refused = reply["result"]["structuredContent"]["refused"] if "result" in reply else None
+    return "500" if "error" in reply else "" if refused is None else str(refused["code"])
 
 
 def _object_in(data: bytes) -> Any:
@@ -261,6 +281,51 @@ def messages_in(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 def _whole(status: int, headers: Sequence[tuple[str, str]], body: bytes) -> bytes:
     head = "".join(f"{name}: {value}\n" for name, value in headers)
     return f"{status}\n{head}\n".encode() + body
+
+
+class StdioClient:
+    """A client of ``dpsql mcp`` that keeps all bytes, over pipes in place of its standard ones."""
+
+    def __init__(self, toolbox: Toolbox, loop: asyncio.AbstractEventLoop) -> None:
+        (served, asking), (answering, answered) = os.pipe(), os.pipe()
+        self._in, self._out = os.fdopen(asking, "wb"), os.fdopen(answering, "rb")
+        lines = os.fdopen(served, encoding="utf-8"), os.fdopen(answered, "w", encoding="utf-8")
+
+        async def serve() -> None:
+            with lines[0], lines[1]:
+                await serve_lines(toolbox, *map(anyio.wrap_file, lines))
+
+        self._served = asyncio.run_coroutine_threadsafe(serve(), loop)
+        self._number = 0
+        client = {"name": "client", "version": "1"}
+        version = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+        self._sent("initialize", version)
+
+    def call(self, tool: str, **arguments: object) -> bytes:
+        """Call a tool, and return the line of its reply."""
+        return self._sent("tools/call", {"name": tool, "arguments": arguments})
+
+    def _sent(self, method: str, params: object) -> bytes:
+        self._number += 1
+        sent = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        self._in.write(json.dumps(sent).encode() + b"\n")
+        self._in.flush()
+        found = self._out.readline()
+        if not found:
+            raise ConnectionError("the server has gone")
+        return re.sub(rb'"id":\s*\d+', b'"id":0', found, count=1)
+
+    def vanish(self) -> None:
+        """Close the pipe to the server, which ends what was asked."""
+        with contextlib.suppress(OSError, ValueError):
+            self._in.close()
+
+    def close(self) -> None:
+        """Leave, and wait for the end of the server."""
+        self.vanish()
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            self._served.result(_SECONDS)
+        self._out.close()
 
 
 class WireClient:

@@ -68,6 +68,7 @@ TWINS: Final[dict[str, Callable[[Callable[[], int], pytest.MonkeyPatch], None]]]
     "wire": _longer_notice,
     "http": _header,
     "mcp": _words,
+    "stdio": _words,
     "tools": _words,
 }
 
