@@ -46,7 +46,7 @@ def all_requests(server: RemoteServer, limit: int) -> tuple[RemoteBudgetRequest,
     return _requests(server.call("GET", f"requests?limit={limit}"))
 
 
-def approve_request(server: RemoteServer, number: int, note: str) -> bool:
+def approve_asked_budget(server: RemoteServer, number: int, note: str) -> bool:
     """Approve a request, as an owner.
 
     Returns False where the account may spend as much already, and no limit was raised.
@@ -58,7 +58,7 @@ def approve_request(server: RemoteServer, number: int, note: str) -> bool:
     return raised
 
 
-def refuse_request(server: RemoteServer, number: int, note: str) -> None:
+def refuse_asked_budget(server: RemoteServer, number: int, note: str) -> None:
     """Refuse a request, as an owner."""
     _request(server.call("POST", "requests/refuse", {"number": number, "note": note}))
 

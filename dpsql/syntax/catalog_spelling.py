@@ -565,6 +565,8 @@ class _Writer:
             node.set("this", called)
             node.set("db", None)
             return node
+        if node.args.get("ordinality"):
+            columns = (*columns, "ordinality")
         empty = exp.Select(expressions=[exp.alias_(exp.Null(), each) for each in columns])
         return exp.Subquery(this=empty.where(exp.false()), alias=alias)
 
@@ -683,6 +685,8 @@ def _is_zero(node: exp.Expr) -> bool:
 
 def _is_compared(node: exp.Expr) -> bool:
     """Tell whether a value is compared with another, where numbers are as good as names."""
+    if isinstance(node.parent, exp.Tuple) and isinstance(node.parent.parent, exp.Values):
+        return node.find_ancestor(exp.In) is not None  # IN (SELECT … UNION ALL VALUES (…))
     return isinstance(node.parent, exp.EQ | exp.NEQ | exp.In)
 
 

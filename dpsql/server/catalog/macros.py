@@ -75,8 +75,6 @@ CREATE MACRO fn_col_description(o, n) AS (
 CREATE MACRO fn_shobj_description(o, k) AS NULL::VARCHAR;
 
 CREATE MACRO fn_pg_get_expr(e, o) AS NULL::VARCHAR, (e, o, p) AS NULL::VARCHAR;
-CREATE MACRO fn_pg_get_constraintdef(o) AS NULL::VARCHAR, (o, p) AS NULL::VARCHAR;
-CREATE MACRO fn_pg_get_indexdef(o) AS NULL::VARCHAR, (o, n, p) AS NULL::VARCHAR;
 CREATE MACRO fn_pg_get_viewdef(o) AS NULL::VARCHAR, (o, p) AS NULL::VARCHAR;
 CREATE MACRO fn_pg_get_ruledef(o) AS NULL::VARCHAR, (o, p) AS NULL::VARCHAR;
 CREATE MACRO fn_pg_get_triggerdef(o) AS NULL::VARCHAR, (o, p) AS NULL::VARCHAR;
@@ -86,6 +84,7 @@ CREATE MACRO fn_pg_get_function_arguments(o) AS NULL::VARCHAR;
 CREATE MACRO fn_pg_get_function_identity_arguments(o) AS NULL::VARCHAR;
 CREATE MACRO fn_pg_get_function_sqlbody(o) AS NULL::VARCHAR;
 CREATE MACRO fn_pg_get_partkeydef(o) AS NULL::VARCHAR;
+CREATE MACRO fn_pg_partition_ancestors(o) AS unnest([]::BIGINT[]);
 CREATE MACRO fn_pg_get_partition_constraintdef(o) AS NULL::VARCHAR;
 CREATE MACRO fn_pg_get_statisticsobjdef(o) AS NULL::VARCHAR;
 CREATE MACRO fn_pg_get_statisticsobjdef_columns(o) AS NULL::VARCHAR;
@@ -157,6 +156,36 @@ CREATE MACRO fn__pg_expandarray(a) AS
 CREATE MACRO fn__pg_char_max_length(t, m) AS CASE WHEN m >= 4 THEN m - 4 END;
 CREATE MACRO fn__pg_truetypid(a, t) AS a.atttypid;
 CREATE MACRO fn__pg_truetypmod(a, t) AS a.atttypmod;
+
+CREATE VIEW pg.fn_places AS
+    SELECT attrelid AS fn_relation, attnum AS fn_place, fn_quote_ident(attname) AS fn_column
+    FROM pg.pg_attribute;
+CREATE VIEW pg.fn_constraints AS SELECT oid AS fn_oid,
+    CASE contype WHEN 'p' THEN 'PRIMARY KEY (' WHEN 'u' THEN 'UNIQUE (' ELSE 'FOREIGN KEY (' END
+    || (SELECT string_agg(fn_column, ', ' ORDER BY list_position(conkey, fn_place))
+        FROM pg.fn_places WHERE fn_relation = conrelid AND list_contains(conkey, fn_place)) || ')'
+    || CASE contype WHEN 'f' THEN ' REFERENCES ' || fn_quote_ident(fn_regclass_name(confrelid))
+        || '(' || (SELECT string_agg(fn_column, ', ' ORDER BY list_position(confkey, fn_place))
+        FROM pg.fn_places WHERE fn_relation = confrelid AND list_contains(confkey, fn_place)) || ')'
+    ELSE '' END AS fn_definition
+    FROM pg.pg_constraint;
+CREATE VIEW pg.fn_indexes AS SELECT indexrelid AS fn_oid,
+    'CREATE UNIQUE INDEX ' || fn_quote_ident(fn_regclass_name(indexrelid)) || ' ON '
+    || fn_quote_ident(fn_regclass_name(indrelid)) || ' USING btree ('
+    || (SELECT string_agg(fn_column, ', ' ORDER BY list_position(indkey, fn_place))
+        FROM pg.fn_places WHERE fn_relation = indrelid AND list_contains(indkey, fn_place)) || ')'
+    AS fn_definition, indrelid AS fn_relation, indkey AS fn_columns
+    FROM pg.pg_index;
+CREATE MACRO fn_pg_get_constraintdef(o) AS (
+    SELECT min(fn_definition) FROM pg.fn_constraints WHERE fn_oid = o),
+    (o, p) AS (SELECT min(fn_definition) FROM pg.fn_constraints WHERE fn_oid = o);
+CREATE MACRO fn_pg_get_indexdef(o) AS (
+    SELECT min(fn_definition) FROM pg.fn_indexes WHERE fn_oid = o),
+    (o, n, p) AS (
+    SELECT min(CASE WHEN n = 0 THEN fn_definition ELSE fn_column END)
+    FROM pg.fn_indexes LEFT JOIN pg.fn_places
+    ON pg.fn_places.fn_relation = pg.fn_indexes.fn_relation AND fn_place = fn_columns[n]
+    WHERE fn_oid = o);
 """)
 """The macros, over the tables of a room.
 

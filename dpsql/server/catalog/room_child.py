@@ -24,7 +24,7 @@ from dpsql.engines.embedded.lockdown import isolated
 from dpsql.engines.embedded.running import execute, relation
 from dpsql.engines.embedded.sandbox_child import be_the_first_to_go, resident_bytes
 from dpsql.server.catalog.packed_values import packed_value
-from dpsql.server.wire.values import OID_LIST
+from dpsql.server.wire.values import OID_LIST, PLACES
 
 _ENGINE_MEMORY: Final = "128MB"
 _MOST_MEMORY: Final = 500_000_000  # bytes of the whole process
@@ -36,6 +36,7 @@ _AT_ONCE: Final = 100
 _NOTHING: Final = '{"columns": null}'
 _MOST_KNOWN: Final = 100  # queries that are planned already
 _BEYOND_LIMITS: Final = 3
+_OTHER_TYPES: Final = {"NULL": "VARCHAR", "BIGINT[]": OID_LIST, "USMALLINT[]": PLACES}
 _INTERVAL: Final = 0.005  # seconds between two looks at the memory
 
 
@@ -92,7 +93,7 @@ def _described(connection: duckdb.DuckDBPyConnection, text: str) -> str:
 def _told(type_: object) -> str:
     """Name a type; what is NULL in all rows is a text, and lists are of OIDs, as in PostgreSQL."""
     named = str(type_).strip('"')
-    return {"NULL": "VARCHAR", "BIGINT[]": OID_LIST}.get(named, str(type_))
+    return _OTHER_TYPES.get(named, str(type_))
 
 
 class _Watch:

@@ -13,6 +13,7 @@ from typing import Final
 
 from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.policy.model import ColumnPolicy, Policy, TablePolicy
+from dpsql.server.catalog.constraints import CatalogKey, CatalogReference, declared_keys
 from dpsql.server.catalog.structure import INFORMATION_SCHEMA, PG_CATALOG, Structure
 from dpsql.server.wire.probes import SHOWN_SETTINGS
 from dpsql.server.wire.values import wire_type
@@ -25,7 +26,7 @@ PUBLIC_OF_CATALOGS: Final = "public"
 _FIRST_OID: Final = 20_000
 _OIDS: Final = 2**31 - 1 - _FIRST_OID
 _PG_CLASS, _PG_NAMESPACE = 1259, 2615
-_PUBLIC_OID, _HEAP, _TABLESPACE, _DEFAULT_COLLATION = 2200, 2, 1663, 100
+_PUBLIC_OID, _HEAP, _BTREE, _TABLESPACE, _DEFAULT_COLLATION = 2200, 2, 403, 1663, 100
 _TEXT_OIDS: Final = frozenset({19, 25, 1042, 1043})
 _NUMERIC_OID: Final = 1700
 _UTF8: Final = 6
@@ -101,6 +102,7 @@ def catalog_rows(
 ) -> dict[tuple[str, str], list[CatalogFields]]:
     """Return the rows of each relation that has any, as the values of some of its columns."""
     tables = listed_tables(policy, schema)
+    constraints = _Constraints.of(policy, tables)
     schemas = {PUBLIC_OF_CATALOGS: _PUBLIC_OID} | {t.schema: t.schema_oid for t in tables}
     of_catalog: dict[str, list[CatalogFields]] = {
         "pg_namespace": [
@@ -108,8 +110,18 @@ def catalog_rows(
             for name, oid in schemas.items()
             if name != PUBLIC_OF_CATALOGS
         ],
-        "pg_class": [*map(_class_row, tables), *_system_classes(structure)],
-        "pg_attribute": [*_attributes(tables), *_system_attributes(structure)],
+        "pg_class": [
+            *(_class_row(each, constraints) for each in tables),
+            *_index_classes(constraints),
+            *_system_classes(structure),
+        ],
+        "pg_index": [*_indexes(constraints)],
+        "pg_constraint": [*_constraint_rows(constraints)],
+        "pg_attribute": [
+            *_attributes(tables),
+            *_index_attributes(constraints),
+            *_system_attributes(structure),
+        ],
         "pg_description": [*_descriptions(policy, tables)],
         "pg_roles": [*_roles()],
         "pg_user": [{"usename": row["rolname"], "usesysid": row["oid"]} for row in _roles()],
@@ -132,6 +144,9 @@ def catalog_rows(
         ],
         "tables": [*_standard_tables(policy.dataset, tables)],
         "columns": [*_standard_columns(policy.dataset, tables)],
+        "table_constraints": [*_standard_constraints(policy.dataset, constraints)],
+        "key_column_usage": [*_standard_key_columns(policy.dataset, constraints)],
+        "referential_constraints": [*_standard_references(policy.dataset, constraints)],
         "table_privileges": [*_grants(policy.dataset, tables)],
         "role_table_grants": [*_grants(policy.dataset, tables)],
         "enabled_roles": [{"role_name": USER_NAME}],
@@ -140,8 +155,12 @@ def catalog_rows(
     return found | {(INFORMATION_SCHEMA, name): rows for name, rows in of_standard.items()}
 
 
-def _class_row(table: CatalogTable) -> CatalogFields:
+def _class_row(table: CatalogTable, constraints: _Constraints) -> CatalogFields:
+    key = table.policy.name.key
     return {
+        "relhasindex": any(each.table == key for each in constraints.keys),
+        # Tools look for references where there are triggers: PostgreSQL keeps them by these.
+        "relhastriggers": any(key in (r.table, r.key.table) for r in constraints.references),
         "oid": table.oid,
         "relname": table.name,
         "relnamespace": table.schema_oid,
@@ -178,10 +197,12 @@ def _system_classes(structure: Structure) -> Iterator[CatalogFields]:
 def _attributes(tables: Iterable[CatalogTable]) -> Iterator[CatalogFields]:
     for table in tables:
         for place, column in enumerate(table.table.columns, 1):
-            type_ = wire_type(str(column.type))
-            yield _attribute(
-                table.oid, place, column.name, type_.oid, type_.size, _modifier(column)
-            )
+            yield _column_attribute(table.oid, place, column)
+
+
+def _column_attribute(relation: int, place: int, column: Column) -> CatalogFields:
+    type_ = wire_type(str(column.type))
+    return _attribute(relation, place, column.name, type_.oid, type_.size, _modifier(column))
 
 
 def _modifier(column: Column) -> int:
@@ -220,6 +241,168 @@ def _system_attributes(structure: Structure) -> Iterator[CatalogFields]:
             assert isinstance(oid, int)
             assert isinstance(size, int)
             yield _attribute(each.oid, place, column.name, oid, size)
+
+
+# -- constraints --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Constraints:
+    """The declared keys and references, with their tables and OIDs."""
+
+    tables: Mapping[str, CatalogTable]
+    keys: tuple[CatalogKey, ...]
+    references: tuple[CatalogReference, ...]
+    oids: Mapping[str, int]
+
+    @classmethod
+    def of(cls, policy: Policy, tables: Iterable[CatalogTable]) -> _Constraints:
+        known = {each.policy.name.key: each for each in tables}
+        keys, references = declared_keys(policy, {key: t.table for key, t in known.items()})
+        every: tuple[CatalogKey | CatalogReference, ...] = (*keys, *references)
+        listed = [f"index {one.table}.{one.name}" for one in keys]
+        listed += [f"constraint {one.table}.{one.name}" for one in every]
+        return cls(known, keys, references, oids_of(listed))
+
+    @property
+    def all(self) -> tuple[CatalogKey | CatalogReference, ...]:
+        return *self.keys, *self.references
+
+    def index(self, key: CatalogKey) -> int:
+        return self.oids[f"index {key.table}.{key.name}"]
+
+    def number(self, one: CatalogKey | CatalogReference) -> int:
+        return self.oids[f"constraint {one.table}.{one.name}"]
+
+
+def _index_classes(constraints: _Constraints) -> Iterator[CatalogFields]:
+    for key in constraints.keys:
+        yield {
+            "oid": constraints.index(key),
+            "relname": key.name,
+            "relnamespace": constraints.tables[key.table].schema_oid,
+            "relowner": OWNER_OID,
+            "relam": _BTREE,
+            "reltuples": -1,
+            "relpersistence": "p",
+            "relkind": "i",
+            "relnatts": len(key.places),
+            "relispopulated": True,
+            "relreplident": "n",
+        }
+
+
+def _index_attributes(constraints: _Constraints) -> Iterator[CatalogFields]:
+    for key in constraints.keys:
+        columns = constraints.tables[key.table].table.columns
+        for number, place in enumerate(key.places, 1):
+            yield _column_attribute(constraints.index(key), number, columns[place - 1])
+
+
+def _indexes(constraints: _Constraints) -> Iterator[CatalogFields]:
+    for key in constraints.keys:
+        yield {
+            "indexrelid": constraints.index(key),
+            "indrelid": constraints.tables[key.table].oid,
+            "indnatts": len(key.places),
+            "indnkeyatts": len(key.places),
+            "indisunique": True,
+            "indisprimary": key.primary,
+            "indimmediate": True,
+            "indisvalid": True,
+            "indisready": True,
+            "indislive": True,
+            "indkey": list(key.places),
+            "indcollation": [0 for _ in key.places],
+            "indclass": [0 for _ in key.places],
+            "indoption": [0 for _ in key.places],
+        }
+
+
+def _constraint_rows(constraints: _Constraints) -> Iterator[CatalogFields]:
+    for one in constraints.all:
+        table = constraints.tables[one.table]
+        found: dict[str, object] = {
+            "oid": constraints.number(one),
+            "conname": one.name,
+            "connamespace": table.schema_oid,
+            "convalidated": True,
+            "conrelid": table.oid,
+            "conislocal": True,
+            "connoinherit": True,
+            "conkey": list(one.places),
+        }
+        if isinstance(one, CatalogKey):
+            found |= {"contype": "p" if one.primary else "u", "conindid": constraints.index(one)}
+        else:
+            found |= {
+                "contype": "f",
+                "conindid": constraints.index(one.key),
+                "confrelid": constraints.tables[one.key.table].oid,
+                "confupdtype": "a",
+                "confdeltype": "a",
+                "confmatchtype": "s",
+                "confkey": list(one.parent_places),
+            }
+        yield found
+
+
+def _standard_constraint(
+    dataset: str, constraints: _Constraints, one: CatalogKey | CatalogReference
+) -> CatalogFields:
+    table = constraints.tables[one.table]
+    return {
+        "constraint_catalog": dataset,
+        "constraint_schema": table.schema,
+        "constraint_name": one.name,
+        "table_catalog": dataset,
+        "table_schema": table.schema,
+        "table_name": table.name,
+    }
+
+
+def _standard_constraints(dataset: str, constraints: _Constraints) -> Iterator[CatalogFields]:
+    for one in constraints.all:
+        kind = "FOREIGN KEY"
+        if isinstance(one, CatalogKey):
+            kind = "PRIMARY KEY" if one.primary else "UNIQUE"
+        yield {
+            **_standard_constraint(dataset, constraints, one),
+            "constraint_type": kind,
+            "is_deferrable": "NO",
+            "initially_deferred": "NO",
+            "enforced": "YES",
+        }
+
+
+def _standard_key_columns(dataset: str, constraints: _Constraints) -> Iterator[CatalogFields]:
+    for one in constraints.all:
+        columns = constraints.tables[one.table].table.columns
+        for number, place in enumerate(one.places):
+            within = None
+            if isinstance(one, CatalogReference):
+                within = one.key.places.index(one.parent_places[number]) + 1
+            yield {
+                **_standard_constraint(dataset, constraints, one),
+                "column_name": columns[place - 1].name,
+                "ordinal_position": number + 1,
+                "position_in_unique_constraint": within,
+            }
+
+
+def _standard_references(dataset: str, constraints: _Constraints) -> Iterator[CatalogFields]:
+    for one in constraints.references:
+        yield {
+            "constraint_catalog": dataset,
+            "constraint_schema": constraints.tables[one.table].schema,
+            "constraint_name": one.name,
+            "unique_constraint_catalog": dataset,
+            "unique_constraint_schema": constraints.tables[one.key.table].schema,
+            "unique_constraint_name": one.key.name,
+            "match_option": "NONE",
+            "update_rule": "NO ACTION",
+            "delete_rule": "NO ACTION",
+        }
 
 
 # -- descriptions -------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ _TYPES: Final = {
     "int2": "SMALLINT",
     "int4": "INTEGER",
     "int8": "BIGINT",
-    "int2vector": "SMALLINT[]",
+    "int2vector": "USMALLINT[]",  # places of columns, told from other lists by this type
     "interval": "INTERVAL",
     "numeric": "DOUBLE",
     "oid": "BIGINT",

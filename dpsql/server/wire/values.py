@@ -227,6 +227,8 @@ _INT8: Final = WireType("int8", 20, 8, _plain, _packed("!q"))
 _OID: Final = WireType("oid", 26, 4, _plain, _packed("!I"))
 OID_LIST: Final = "OID[]"
 """Lists of PostgreSQL's numbers, which catalogs have, and DuckDB has no name for."""
+PLACES: Final = "PLACES"
+"""PostgreSQL's ``int2vector``, which catalogs have for places of columns."""
 _STAMP: Final = WireType("timestamp", 1114, 8, _moment_text, _microseconds)
 
 WIRE_TYPES: Final = MappingProxyType(
@@ -282,6 +284,12 @@ def wire_type(type_: str) -> WireType:
     """Return PostgreSQL's type for one of DuckDB's, by its text."""
     if type_ == OID_LIST:
         return _array(_OID, ARRAYS[_OID.oid])
+    if type_ == PLACES:
+        return WireType(
+            "int2vector",
+            *(22, -1, lambda places: " ".join(map(str, places)).encode()),
+            _array(_INT2, ARRAYS[_INT2.oid]).binary,
+        )
     if type_.endswith("[]"):
         element = WIRE_TYPES.get(SqlType.of(type_[:-2]).kind)
         oid = None if element is None else ARRAYS.get(element.oid)

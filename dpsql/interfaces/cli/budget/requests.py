@@ -117,9 +117,9 @@ def approve_command(server: RemoteServer, number: int, note: str) -> None:
     The policies have to give as much: what they give, they alone raise. Where no limit in the
     ledger is lower, there is nothing to raise.
     """
-    from dpsql.client.budget_requests import approve_request
+    from dpsql.client.budget_requests import approve_asked_budget
 
-    raised = approve_request(server, number, note)
+    raised = approve_asked_budget(server, number, note)
     found = "" if raised else " Its account may spend as much already: no limit was raised."
     click.echo(f"Request {number} is approved.{found}")
 
@@ -135,9 +135,9 @@ def approve_command(server: RemoteServer, number: int, note: str) -> None:
 @_at_server
 def refuse_command(server: RemoteServer, number: int, note: str) -> None:
     """Refuse request NUMBER: nothing changes."""
-    from dpsql.client.budget_requests import refuse_request
+    from dpsql.client.budget_requests import refuse_asked_budget
 
-    refuse_request(server, number, note)
+    refuse_asked_budget(server, number, note)
     click.echo(f"Request {number} is refused.")
 
 
