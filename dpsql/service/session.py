@@ -40,6 +40,7 @@ from dpsql.pipeline.events import (
 )
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides, PrivacyParameters
+from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.results.description import AnswerColumn, Description, QueryParameter
 from dpsql.results.edition import DataEdition
 from dpsql.results.explanation import Explanation
