@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+import duckdb
+
 Row = tuple[Any, ...]
 Cell = Callable[[Any, Any], bool]
 
@@ -121,7 +123,12 @@ def near_or_nan(value: Any, right: Any) -> bool:
 
 
 def near_on_a_grid(value: Any, right: Any) -> bool:
-    """Tell whether they are the same up to the steps in which quantiles come."""
+    """Tell whether they are the same up to the steps in which quantiles come.
+
+    An interval with months is text in Python; the engine's own counts them as 30 days.
+    """
+    if isinstance(value, str) and isinstance(right, timedelta):
+        ((value,),) = duckdb.execute("SELECT CAST(? AS INTERVAL)", [value]).fetchall()
     if isinstance(value, datetime) and isinstance(right, datetime):
         return abs(value - right) <= timedelta(hours=1)
     if isinstance(value, timedelta) and isinstance(right, timedelta):

@@ -241,7 +241,6 @@ SELECT city, (SELECT region FROM towns t WHERE t.city = p.city) AS r, count(*) F
 SELECT city, count(*) FROM people GROUP BY city HAVING EXISTS (SELECT 1 FROM towns t WHERE t.city = people.city AND region = 'north') ORDER BY city
 SELECT (SELECT o.k FROM orders o WHERE o.okey = i.okey) AS ok, count(*) FROM items i GROUP BY ok ORDER BY ok
 SELECT c, count(*) FROM (SELECT uid, (SELECT k FROM visits v WHERE v.uid = p.uid ORDER BY n DESC, s, k, x LIMIT 1) AS c FROM people p) GROUP BY c ORDER BY c
-SELECT (SELECT max(size) FROM shops s WHERE s.k = v.k) AS m, count(*) FROM visits v GROUP BY m ORDER BY m
 SELECT t, count(*) FROM (SELECT uid, ntile(3) OVER (PARTITION BY uid ORDER BY n, k, s, x) AS t FROM visits) GROUP BY t ORDER BY t
 SELECT t, count(*) FROM (SELECT uid, ntile(20) OVER (PARTITION BY uid ORDER BY n DESC, k, s, x) + 1 AS t FROM visits) GROUP BY t ORDER BY t
 SELECT r, k, count(*) FROM (SELECT uid, k, dense_rank() OVER (PARTITION BY uid ORDER BY k DESC NULLS FIRST) AS r FROM visits) GROUP BY r, k ORDER BY r, k

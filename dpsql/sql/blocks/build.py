@@ -735,15 +735,10 @@ class _BlockBuilder:
         said, options = limit.expression, limit.args.get("limit_options")
         if not isinstance(said, exp.Literal) or said.is_string:
             return None
-        keys = {f"{INTERNAL_PREFIX}k{place}" for place in range(len(self.keys))}
         prefix, found = f"{INTERNAL_PREFIX}a", set[int]()
         for term in self._order_terms(order, aliases):
             columns = {column.name for column in term.find_all(exp.Column)}
             found |= {int(c.removeprefix(prefix)) for c in columns if c.startswith(prefix)}
-            if isinstance(term, exp.Column):
-                keys.discard(term.name)
-            if not keys:  # no two groups are alike in them: further terms decide nothing
-                break
         measures = {m for index in found for m in self.aggregates.found[index].measures}
         percent = options is not None and bool(options.args.get("percent"))
         number = float(said.this) if percent else _rounded(said.this)
@@ -774,7 +769,19 @@ class _BlockBuilder:
         return any(noisy(each) for each in clauses if each is not None)
 
     def _order_terms(self, order: exp.Expr, aliases: dict[str, exp.Expr]) -> Iterator[exp.Expr]:
-        """Yield what an ORDER BY sorts by, over released columns."""
+        """Yield what an ORDER BY sorts by, over released columns, as far as it decides something.
+
+        No two groups are alike in all keys.
+        """
+        keys = {f"{INTERNAL_PREFIX}k{place}" for place in range(len(self.keys))}
+        for term in self._terms_written(order, aliases):
+            yield term
+            if isinstance(term, exp.Column):
+                keys.discard(term.name)
+            if not keys:
+                return
+
+    def _terms_written(self, order: exp.Expr, aliases: dict[str, exp.Expr]) -> Iterator[exp.Expr]:
         items = [item.unalias() for item in self.select.expressions]
         for term in order.expressions:
             by = term.this.unnest()

@@ -191,7 +191,7 @@ class _Places:
         default_factory=dict
     )
     firsts: dict[str, exp.Expr] = field(default_factory=dict)
-    derived: dict[str, exp.Expr] = field(default_factory=dict)
+    tiles: dict[str, exp.Expr] = field(default_factory=dict)
 
     def of_window(self, node: exp.Window) -> str:
         """Read a window function; returns the column of its values."""
@@ -259,7 +259,7 @@ class _Places:
         name = self.names.new_column()
         if isinstance(function, exp.Ntile):
             rows = self._value(PlaceFunction.ROWS, None, among, [], node, 0)
-            self.derived[name] = _tile(generated_column(number), generated_column(rows), tiles)
+            self.tiles[name] = _tile(generated_column(number), generated_column(rows), tiles)
             return name
         rank = self._value(PlaceFunction.RANK, None, among, terms, node, 0)
         same = exp.EQ(this=generated_column(rank), expression=generated_column(number))
@@ -416,9 +416,9 @@ class _Places:
             rows = _with_places(rows, self.firsts)
         if later:  # sorted by the others
             rows = Placed(rows, tuple(later))
-        if self.derived:
-            rows = _with_places(rows, self.derived)
-        fields += [Field(*("", name, name, BIGINT, _PLACES), merged=True) for name in self.derived]
+        if self.tiles:
+            rows = _with_places(rows, self.tiles)
+        fields += [Field(*("", name, name, BIGINT, _PLACES), merged=True) for name in self.tiles]
         types = {column.name: column.type for column in rows.columns}
         shown = replace(
             source,
