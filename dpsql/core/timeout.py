@@ -30,7 +30,7 @@ def timed(seconds: float) -> Iterator[None]:
 
 
 def seconds_left() -> float:
-    """Return the seconds that are left of the timeout, which may be negative or infinite."""
+    """Return the seconds left of the timeout, negative or infinite ones as well."""
     return _end.get() - time.monotonic()
 
 

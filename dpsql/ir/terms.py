@@ -76,7 +76,7 @@ class TermComparison:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceTerm:
-    """The value of a CASE: that of the first condition that holds, or ``otherwise``.
+    """The value of a CASE, under its first true condition, or ``otherwise``.
 
     None stands for NULL.
     """

@@ -152,7 +152,7 @@ class Stages:
 
 
 def _serving(stored: StagedRows, stage: Stage | StreamedPairs | None) -> StagedRows | None:
-    """Return what is stored as a stage, if it is that one."""
+    """Return the stored stage, if it is the wanted one."""
     if stored.stage == stage:
         return stored
     if isinstance(stored, StoredPairs) and stored.plain == stage:

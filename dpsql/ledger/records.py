@@ -40,7 +40,7 @@ def is_over(renews: Renewal | None, current: str, at: int) -> bool:
 
 
 def beginning(opened: datetime, label: str) -> datetime:
-    """Return the moment from which a window counts that an event has ``opened``, of a period.
+    """Return the first moment of a window, ``opened`` by an event in a period.
 
     An event opens it when it is first needed: its period may have begun before.
     """
@@ -297,7 +297,7 @@ class PublishedStep:
 
 @dataclass(frozen=True, slots=True)
 class ReadableStream:
-    """A stream with releases that another account reads, by its id, and the account that paid.
+    """A stream with releases read by other accounts: its id, and the account of its owner.
 
     ``price`` is its charge, and what its plan says was charged beside for it.
     """
@@ -485,7 +485,7 @@ def planned_steps(plan: str) -> int:
 
 
 def planned_beside(plan: str) -> Amount:
-    """Read what was charged beside a stream, for draws that its releases show.
+    """Read the charge beside a stream, for draws shown by its releases.
 
     Plans say it as ``{"stream": {"beside": [rho, epsilon, delta, gaussian]}}``, in units; nothing
     where they do not.

@@ -501,7 +501,7 @@ class Ledger:
         return self._link.read(lambda sql: streams.live_streams(sql))
 
     def note_read(self, account: str, stream: str) -> None:
-        """Record that an account reads what the stream of another one has published; free.
+        """Record a reading of another account's stream, for nothing.
 
         Once in each window of the account, before it is shown anything of the stream: so
         :meth:`streams_read` tells what it may know, whoever it may read later. Neither a suspension

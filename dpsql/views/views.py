@@ -383,7 +383,7 @@ class Views:
         return list(found.values())
 
     def listed(self) -> list[View]:
-        """List the views that may be read, to show them: bounds that were drawn are released."""
+        """List the readable views, to show them: drawn bounds are released."""
         self._sweep()
         found = self.all()
         for view in found:

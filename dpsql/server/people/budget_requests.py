@@ -143,7 +143,7 @@ class BudgetRequests:
         note: str,
         act: Callable[[BudgetRequest], _Found],
     ) -> _Found:
-        """Decide on an open request, once ``act`` has done what follows; returns what that does.
+        """Decide on an open request after ``act``, and return its result.
 
         Nobody else of this process decides meanwhile, and everybody reads and writes the file: an
         act on a ledger may wait for it. If it fails, or the process ends, the request stays open;

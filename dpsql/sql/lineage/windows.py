@@ -263,7 +263,7 @@ class _Places:
             return name
         rank = self._value(PlaceFunction.RANK, None, among, terms, node, 0)
         same = exp.EQ(this=generated_column(rank), expression=generated_column(number))
-        self.firsts[name] = exp.Case(ifs=[exp.If(this=same, true=exp.Literal.number(1))])
+        self.firsts[name] = exp.Case(ifs=[exp.If(this=same, true=generated_column(rank))])
         first = resolved_column(name, name)
         return self._value(PlaceFunction.VALUES, first, among, [Sorted(rank)], node, 0)
 

@@ -29,7 +29,7 @@ _NOT_PLAIN = -1
 
 @dataclass(frozen=True, slots=True)
 class TracedOutputs:
-    """The columns of an answer that have intervals, and the hidden ones that these need."""
+    """The columns of an answer with intervals, and the hidden ones for these."""
 
     outputs: tuple[OutputColumn | None, ...] = ()
     computed: tuple[ComputedColumn | None, ...] = ()
