@@ -65,13 +65,19 @@ def _room(compared: Collection[KeyComparison]) -> list[Sql]:
     for low, high in product(ranges, ranges):
         if low.operator not in _LOWER or high.operator not in _UPPER or low.value != high.value:
             continue
+        if not low.column_type.compares_exactly(high.column_type):
+            continue  # the value meets each as another type
         closed = {low.operator, high.operator} == {exp.LTE, exp.GTE}
         sign = sql("<=") if closed else sql("<")
         for first, second in (("one", "other"), ("other", "one")):
-            room.append(
-                sql(
-                    "{}.{} {} {}.{}",
-                    *(name(first), name(low.column), sign, name(second), name(high.column)),
-                )
-            )
+            ends = _as_compared(first, low), sign, _as_compared(second, high)
+            room.append(sql("{} {} {}", *ends))
     return room
+
+
+def _as_compared(row: str, end: KeyComparison) -> Sql:
+    """Write the end of a range as it meets the value, which can make two ends equal."""
+    column = sql("{}.{}", name(row), name(end.column))
+    if end.column_type.compares_exactly(end.value_type):
+        return column
+    return sql("COALESCE(CAST(NULL AS {}), {})", end.value_type.sql, column)

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from helpers.failures import fails_with
-from helpers.support import FILL, NO_NUMBER, connect, world_file
+from helpers.support import ANALYST, FILL, NO_NUMBER, connect, policy, world_file
 
 import dpsql
+from dpsql.policy.model import TablePolicy
 
 NAMES = "SELECT (SELECT name FROM shops s WHERE s.k = v.k) AS name, COUNT(*) FROM visits v GROUP BY name ORDER BY name"
 JOINED = "SELECT s.name, COUNT(*) FROM visits v LEFT JOIN shops s ON s.k = v.k GROUP BY s.name ORDER BY s.name"
@@ -77,6 +80,54 @@ def test_public_rows_that_conditions_tell_apart_are_looked_up(
     sql = f"SELECT COUNT(*) FROM visits v WHERE (SELECT k FROM shops s WHERE {condition}) > 1"
     with connect(tmp_path, *FILL, AGAIN, defaults=NO_NUMBER) as connection:
         connection.explain(sql)
+
+
+WIDE = "CREATE TABLE wide AS SELECT * FROM (VALUES {}) t(low, high, label)"
+TOUCHING = "(0::BIGINT, 9007199254740992::BIGINT, 'a'), (9007199254740993, 9007199254740999, 'b')"
+APART = "(0::BIGINT, 1::BIGINT, 'a'), (2, 3, 'b')"
+MIXED = "(0::BIGINT, 9007199254740992.0::DOUBLE, 'a'), (9007199254740992, 9e18, 'b')"
+
+
+@pytest.mark.parametrize(
+    ("ends", "condition", "one"),
+    [
+        (TOUCHING, "v.x BETWEEN w.low AND w.high", False),
+        (TOUCHING, "v.n BETWEEN w.low AND w.high", True),
+        (TOUCHING, "v.x >= w.low AND v.x < w.high", True),
+        (APART, "v.x BETWEEN w.low AND w.high", True),
+        (MIXED, "v.big > w.low AND v.big <= w.high", False),
+    ],
+)
+def test_ends_of_ranges_are_as_near_as_values_meet_them(
+    tmp_path: Path, ends: str, condition: str, one: bool
+) -> None:
+    """2^53 and 2^53 + 1 are one DOUBLE, which two ranges then hold."""
+    sql = f"SELECT COUNT(*) FROM visits v WHERE (SELECT label FROM wide w WHERE {condition}) = 'a'"
+    rules = replace(policy(), tables={**policy().tables, "wide": TablePolicy("wide", None)})
+    with (
+        world_file(tmp_path / "world.duckdb", *FILL, WIDE.format(ends)) as path,
+        dpsql.connect(path, rules, tmp_path / "budget.db", ANALYST) as connection,
+        nullcontext() if one else fails_with("several_rows"),
+    ):
+        connection.explain(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT name FROM shops s WHERE s.k = v.k ORDER BY nothing", "unknown_column"),
+        ("SELECT name FROM shops s WHERE s.k = v.k ORDER BY random()", "expression_not_allowed"),
+        ("SELECT n FROM visits w WHERE w.uid = v.uid ORDER BY nothing LIMIT 1", "unknown_column"),
+        ("SELECT n FROM visits w WHERE w.uid = v.uid ORDER BY n LIMIT 2", "several_rows"),
+        (
+            "SELECT max(n) FROM visits w WHERE w.uid = v.uid ORDER BY k",
+            "subquery_over_private_rows",
+        ),
+    ],
+)
+def test_an_order_is_read_also_where_it_orders_nothing(tmp_path: Path, sql: str, code: str) -> None:
+    with connect(tmp_path) as connection, fails_with(code):
+        connection.explain(f"SELECT COUNT(*) FROM visits v WHERE ({sql}) IS NOT NULL")
 
 
 def test_rows_that_are_units_are_looked_up_nothing_for(tmp_path: Path) -> None:

@@ -247,3 +247,8 @@ SELECT r, k, count(*) FROM (SELECT uid, k, dense_rank() OVER (PARTITION BY uid O
 SELECT s, count(*) FROM (SELECT uid, s FROM visits QUALIFY dense_rank() OVER (PARTITION BY uid ORDER BY n, s) = 2) GROUP BY s ORDER BY s
 SELECT r, t, count(*) FROM (SELECT uid, dense_rank() OVER w AS r, ntile(2) OVER w AS t, rank() OVER w AS q FROM visits WINDOW w AS (PARTITION BY uid, s ORDER BY n, k, x)) WHERE q < 5 GROUP BY r, t ORDER BY r, t
 SELECT (SELECT CASE WHEN p.age > 40 THEN t.region ELSE p.city END FROM towns t WHERE t.city = p.city) AS r, count(*) FROM people p GROUP BY r ORDER BY r
+SELECT r, l, count(*) FROM (SELECT uid, ROW_NUMBER() OVER (PARTITION BY uid ORDER BY n, k, s, x) AS r, (SELECT region FROM towns t WHERE t.city = v.s) AS l FROM visits v) GROUP BY r, l ORDER BY r, l
+SELECT l, count(*) FROM (SELECT DISTINCT ON (uid) uid, (SELECT region FROM towns t WHERE t.city = v.s) AS l FROM visits v ORDER BY uid, n, k, s, x) GROUP BY l ORDER BY l
+SELECT b, count(*) FROM (SELECT DISTINCT ON (uid, k) uid, s AS k, -n AS n, n AS b FROM visits ORDER BY uid, k, n, x) GROUP BY b ORDER BY b
+SELECT c, count(*) FROM (SELECT uid, (SELECT -n AS n FROM visits v WHERE v.uid = p.uid ORDER BY n LIMIT 1) AS c FROM people p) GROUP BY c ORDER BY c
+SELECT c, count(*) FROM (SELECT uid, (SELECT n FROM visits v WHERE v.uid = p.uid ORDER BY 1 DESC LIMIT 1) AS c FROM people p) GROUP BY c ORDER BY c

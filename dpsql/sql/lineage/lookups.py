@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
+from dpsql.core.sql_types import SqlType
 from dpsql.ir.relations import Join, JoinKind, RowSet
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression
@@ -40,11 +41,16 @@ _TURNED: Final[Mapping[type[exp.Expr], type[exp.Expr]]] = {
 
 @dataclass(frozen=True, slots=True)
 class KeyComparison:
-    """A condition on public rows: that their ``column`` compares so with a ``value`` around."""
+    """A condition on public rows: that their ``column`` compares so with a ``value`` around.
+
+    The types are those of the two.
+    """
 
     column: str
     operator: type[exp.Expr]
     value: str
+    column_type: SqlType
+    value_type: SqlType
 
 
 FindsOne: TypeAlias = Callable[[RowSet, Sequence[KeyComparison]], bool]
@@ -206,4 +212,4 @@ def _keys(condition: exp.Expr, source: Relation, rows: Relation) -> list[KeyComp
         return []
     if operator is exp.EQ and not mine.type.compares_exactly(theirs.type):
         return []  # a cast may make two values equal
-    return [KeyComparison(one, operator, other)]
+    return [KeyComparison(one, operator, other, mine.type, theirs.type)]

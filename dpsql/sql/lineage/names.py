@@ -187,6 +187,16 @@ def aliases_of(select: exp.Select) -> dict[str, exp.Expr]:
     return {fold(item.alias): item.this for item in items if isinstance(item, exp.Alias)}
 
 
+def sorting_key(key: exp.Expr, select: exp.Select) -> exp.Expr:
+    """Return what a key of ORDER BY or DISTINCT ON stands for: an alias, before any column.
+
+    In other clauses, and within expressions, a column goes before an alias of its name.
+    """
+    bare = key.unnest()
+    named = isinstance(bare, exp.Column) and not bare.table
+    return aliases_of(select).get(fold(bare.name), key) if named else key
+
+
 def generated_column(name: str) -> exp.Column:
     """Return a column node of generated SQL."""
     return exp.column(exp.to_identifier(name, quoted=True))

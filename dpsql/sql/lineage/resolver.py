@@ -73,9 +73,11 @@ from dpsql.sql.lineage.summaries import is_summarized, place_summary
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
 from dpsql.sql.lineage.unit_values import (
+    check_order,
     correlation,
     first_rows,
     is_call,
+    is_first,
     values_within,
     with_value,
 )
@@ -717,15 +719,16 @@ class Lineage:
         if source.given is not None:
             raise self._kept_below(node)
         one = is_call(query) or self._is_one(rows, equal.inside)
-        order = query.args.get("order") if query.args.get("limit") else None
-        if not one and order is None:
+        if not one and not is_first(query):
             raise self._several(node, rows)
         rows = self.operators.settled(rows)
         if equal.conditions:
             where = exp.Where(this=exp.and_(*equal.conditions, copy=True))
             rows = self._filtered(rows, where, scope, Stand())
-        if not one and order is not None:
-            rows = first_rows(self.names, self.operators, rows, equal, order)
+        if one:
+            check_order(self.names, query, rows)
+        else:
+            rows = first_rows(self.names, self.operators, rows, equal, query)
         valued = with_value(self.names, self.operators, source, rows, equal, node, query)
         refuse_many(valued[0], self.tables.most_joined, node, self.names.text)
         return valued
@@ -749,12 +752,13 @@ class Lineage:
             return source, node  # it is answered first, or refused as any subquery here
         if source.given is not None:
             raise self._kept_below(node)
+        check_order(self.names, query, found)
         shared = query.copy()
         for clause in ("expressions", "order", "limit"):
             shared.set(clause, None)
         if shared not in made.lookups:
             lookup = LookedUp(self.names, self.operators, query)
-            rows = self.operators.fresh(found)
+            rows = rows_apart(self.operators, found)
             rows = self._filtered(rows, lookup.own(rows), scope, Stand())
             joined = lookup.joined(source, rows, self._finds_one)
             if joined is None:

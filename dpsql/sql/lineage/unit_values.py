@@ -18,11 +18,17 @@ from sqlglot import exp
 from dpsql.core.schema import Column
 from dpsql.ir.relations import Computed, Extend, Join, JoinKind, Typed
 from dpsql.sql.expressions.call import is_aggregate
-from dpsql.sql.expressions.legality import outside_subqueries
+from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.expressions.ranges import is_truth
 from dpsql.sql.lineage.join_columns import conjuncts
 from dpsql.sql.lineage.joins import Pair, depending_on, is_one_unit
-from dpsql.sql.lineage.names import Names, columns_below, generated_column, resolved_column
+from dpsql.sql.lineage.names import (
+    Names,
+    columns_below,
+    generated_column,
+    resolved_column,
+    sorting_key,
+)
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.preaggregate import per_unit
 from dpsql.sql.lineage.relation import Field, Identity, Relation
@@ -56,9 +62,9 @@ def values_within(root: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Select]]:
             isinstance(query, exp.Select)
             and {clause for clause, value in query.args.items() if value} <= _CLAUSES
             and query.args.get("where") is not None
-            and _leaves_one(query.args.get("limit"))
+            and _leaves_some(query.args.get("limit"))
             and len(query.expressions) == 1
-            and (is_call(query) or not query.expressions[0].find(*_SEVERAL))
+            and _is_one_value(query)
         ):
             yield node, query
 
@@ -91,10 +97,26 @@ def correlation(query: exp.Select, rows: Relation, around: Relation) -> Correlat
     return Correlation(ones[0], others[0], rest)
 
 
+def check_order(names: Names, query: exp.Select, rows: Relation) -> None:
+    """Refuse an order of one row at most that its table has no columns for; it orders nothing.
+
+    Raises as :func:`with_value`.
+    """
+    for term in _order(query):
+        key = exp.Paren(this=term.this.copy())
+        check_row_expression(names.resolve(key, rows), names.text)
+
+
+def is_first(query: exp.Select) -> bool:
+    """Tell whether a subquery asks for the first row by an order."""
+    limit = query.args.get("limit")
+    return bool(_order(query)) and limit is not None and int(limit.expression.name) == 1
+
+
 def first_rows(
-    names: Names, operators: Operators, rows: Relation, equal: Correlation, order: exp.Order
+    names: Names, operators: Operators, rows: Relation, equal: Correlation, query: exp.Select
 ) -> Relation:
-    """Keep the first row of those that are found for a row around, by an order.
+    """Keep the first row of those that are found for a row around, by the order of a subquery.
 
     Rows that are equal in it are told apart by their other columns. Raises as :func:`with_value`.
     """
@@ -105,7 +127,7 @@ def first_rows(
     place = exp.Window(
         this=exp.RowNumber(),
         partition_by=[resolved_column(key, key) for key in keys],
-        order=order.copy(),
+        order=exp.Order(expressions=_order(query)),
     )
     first = exp.EQ(this=place, expression=exp.Literal.number(1))
     listed = exp.Select(expressions=[exp.Star()], qualify=exp.Qualify(this=first))
@@ -165,7 +187,26 @@ def with_value(
     return shown, resolved_column(name, output_name(node))
 
 
-def _leaves_one(limit: exp.Expr | None) -> bool:
+def _is_one_value(query: exp.Select) -> bool:
+    """Tell whether a subquery lists an aggregate, which has no order, or a value of a row."""
+    if is_call(query):
+        return query.args.get("order") is None
+    return query.expressions[0].find(*_SEVERAL) is None
+
+
+def _order(query: exp.Select) -> list[exp.Expr]:
+    """List the terms of an ORDER BY, with the select item where its alias or place stands."""
+    order = query.args.get("order")
+    terms = [] if order is None else [term.copy() for term in order.expressions]
+    for term in terms:
+        key = sorting_key(term.this, query)
+        if isinstance(key, exp.Literal) and key.is_int and key.name == "1":
+            key = query.expressions[0].unalias()
+        term.set("this", key.copy())
+    return terms
+
+
+def _leaves_some(limit: exp.Expr | None) -> bool:
     """Tell whether a LIMIT, if there is one, is a number of rows and not 0."""
     if limit is None:
         return True

@@ -33,7 +33,7 @@ from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.enum_order import enum_order, is_enumerated
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.expressions.ranges import is_integral, is_number, range_of
-from dpsql.sql.lineage.names import Names, generated_column, resolved_column
+from dpsql.sql.lineage.names import Names, generated_column, resolved_column, sorting_key
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.preaggregate import key_over_rows
 from dpsql.sql.lineage.relation import Field, Identity, Relation
@@ -306,7 +306,10 @@ class _Places:
 
     def first(self, on: exp.Expr, order: Sequence[exp.Expr]) -> str:
         """Read DISTINCT ON; returns the column of the places of rows among those alike."""
-        among = [key_over_rows(self.names, key, self.select, self.source) for key in on.expressions]
+        keys = [sorting_key(key, self.select) for key in on.expressions]
+        among = [key_over_rows(self.names, key, self.select, self.source) for key in keys]
+        for term in order:
+            term.set("this", sorting_key(term.this, self.select).copy())
         terms = [self._sorted(term) for term in order]
         return self._value(PlaceFunction.NUMBER, None, among, terms, on, 0)
 
