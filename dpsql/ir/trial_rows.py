@@ -40,12 +40,14 @@ from dpsql.ir.relations import (
 )
 
 _PAIR: Final = 2
-_SHARE: Final = 5
-"""Of two tables each row meets one in so many of the other.
+_PARTS: Final = 5
+"""Of two tables each row meets the rows in the same part of the other.
 
-The values of a column come back after fewer or more rows, so that each meets any value of a column
-of the other table.
+The values of a column come back, in one part or another, after a number of rows that differs from
+type to type: rows with as many between them would always have the same ones.
 """
+_ROWS: Final = 50
+"""As many rows as the twin makes of each table, go through all parts; further ones do so again."""
 _TURNS: Final = (53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 """Primes larger than a table: after so many rows of one side the turns of a join begin again.
 
@@ -115,25 +117,18 @@ def _meeting(left: RowSet, right: RowSet, kind: JoinKind, same: tuple[exp.Expr, 
     """Join some of two relations' rows, alike in two columns where ``same`` compares these."""
     tables = _tables_met(left), _tables_met(right)
     joins = sum(isinstance(node, Join) for side in (left, right) for node in bottom_up(side))
-    names = (f"{INTERNAL_PREFIX}{word}{joins}" for word in ("row", "place", "of", "any"))
-    row, place, count, constant = names
     if sum(tables) == _PAIR:
         if same:
             return Join(left, right, kind, same)
-        shares = (_remainder(_column(each), exp.Literal.number(_SHARE)) for each in (row, place))
-        met = exp.EQ(this=next(shares), expression=next(shares))
-        return Join(EachRow(left, row), EachRow(right, place), kind, (met,))
+        sides = [_placed(side, (), f"{joins}{end}") for side, end in ((left, "a"), (right, "b"))]
+        parts = [_part(place, count) for _, place, count in sides]
+        met: exp.Expr = exp.EQ(this=parts[0], expression=parts[1])
+        return Join(sides[0][0], sides[1][0], kind, (met,))
     turned = tables[0] < tables[1]
     larger, smaller = (right, left) if turned else (left, right)
-    smaller, among = _alike(smaller, same, constant)
+    row = f"{INTERNAL_PREFIX}row{joins}"
     larger = EachRow(larger, row)
-    smaller = Placed(
-        smaller,
-        (
-            PlaceValue(place, PlaceFunction.NUMBER, None, among, ()),
-            PlaceValue(count, PlaceFunction.ROWS, None, among, ()),
-        ),
-    )
+    smaller, place, count = _placed(smaller, same, str(joins))
     turn = _remainder(_column(row), exp.Literal.number(_TURNS[joins % len(_TURNS)]))
     met = exp.EQ(
         this=_remainder(_column(place), _column(count)),
@@ -141,6 +136,33 @@ def _meeting(left: RowSet, right: RowSet, kind: JoinKind, same: tuple[exp.Expr, 
     )
     left, right = (smaller, larger) if turned else (larger, smaller)
     return Join(left, right, kind, (*same, met))
+
+
+def _placed(rows: RowSet, same: tuple[exp.Expr, ...], end: str) -> tuple[RowSet, str, str]:
+    """Number rows among those that are alike in the columns that ``same`` compares.
+
+    Returns the rows, and the columns of their numbers and of how many these are.
+    """
+    place, count, constant = (f"{INTERNAL_PREFIX}{word}{end}" for word in ("place", "of", "any"))
+    rows, among = _alike(rows, same, constant)
+    values = (
+        PlaceValue(place, PlaceFunction.NUMBER, None, among, ()),
+        PlaceValue(count, PlaceFunction.ROWS, None, among, ()),
+    )
+    return Placed(rows, values), place, count
+
+
+def _part(place: str, count: str) -> exp.Expr:
+    """Write which of the parts of a table a row is in, by its place among all rows.
+
+    Parts of more rows than synthetic ones begin anew: so the first of them meet all others.
+    """
+    before = exp.paren(exp.Sub(this=_column(place), expression=exp.Literal.number(1)))
+    parts = exp.paren(exp.Mul(this=before, expression=exp.Literal.number(_PARTS)))
+    most = [exp.Literal.number(_ROWS)]
+    rows = exp.Least(this=_column(count), expressions=most, ignore_nulls=True)
+    part = exp.paren(exp.IntDiv(this=parts, expression=rows))
+    return _remainder(part, exp.Literal.number(_PARTS))
 
 
 def _tables_met(rows: RowSet) -> int:

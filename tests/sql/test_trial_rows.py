@@ -89,3 +89,16 @@ def test_rows_that_must_be_alike_are(connection: duckdb.DuckDBPyConnection, coun
     assert len(found) <= ROWS**2
     apart = read(connection, unfiltered(joined, paired=False), count)
     assert any(len(set(row)) > 1 for row in apart)
+
+
+@pytest.mark.parametrize("first", range(2, 11))
+def test_values_meet_however_often_they_come_back(
+    connection: duckdb.DuckDBPyConnection, first: int
+) -> None:
+    """Five decimals of one table, say, meet the five of another, and not each only itself."""
+    joined = all_joined(tables(2), JoinKind.INNER)
+    for second in range(2, 11):
+        for table, count in enumerate((first, second)):
+            connection.execute(f"UPDATE t{table} SET v{table} = rowid % {count}")
+        met = set(read(connection, unfiltered(joined), 2))
+        assert met == set(product(range(first), range(second)))
