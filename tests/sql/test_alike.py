@@ -60,7 +60,7 @@ DUCKDBS = (
     *("ROW(k, s) = ROW(3, 's3')", "(k, s) NOT IN ((1, 's1'), (3, NULL))", "(d, k) = (d, k + 0)"),
     *("d BETWEEN '2024-01-09 12:00:00' AND TIMESTAMP '2024-01-20'", "d BETWEEN '2024-01-09 1:0:0' AND ts"),
     *("d NOT BETWEEN ts AND '2024-01-20 10:00:00'", "'2024-01-09 12:00:00' BETWEEN d AND ts"),
-    *("k BETWEEN 1.5 AND '2.5'", "k IN (n, 2.5, '2.4')", "'2024-01-09 01:00:00' IN (d, ts)"),
+    *("k BETWEEN 1.5 AND '2.5'", "k IN (n, 2.5, '2.4')", "'2024-01-09 01:00:00' IN (d, ts)", "'2024-01-09 01:00:00' IN ('2024-01-09', d)"),
     *("d IN ('2024-01-09 01:00:00', ts)", "'2.5' BETWEEN k AND 8.0", "k BETWEEN '1' AND n"),
     *("time_bucket(INTERVAL 7 DAY, ts)", "strlen(s)", "strlen(c || 'aß\u07ff\u0800€\uffff😀\n')"),
 )  # fmt: skip

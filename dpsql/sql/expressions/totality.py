@@ -189,11 +189,15 @@ def _of_one_type(nodes: Sequence[exp.Expr], at: _Setting) -> Sequence[exp.Expr]:
     A text is read as what it is compared with: beside a DATE and a TIMESTAMP as a TIMESTAMP, which
     two comparisons, of two values each, would not do for both.
     """
-    others = [node for node in nodes if _family(node, at) not in ("null", "text")]
+    families = [_family(node, at) for node in nodes]
+    others = [
+        n for n, family in zip(nodes, families, strict=True) if family not in ("null", "text")
+    ]
     types = {_type_by_form(node, at) for node in others}
-    if len(others) == len(nodes) or len(others) <= 1:
+    if "text" not in families or not others:
         return nodes
-    if len(types) == 1 and None not in types:
+    as_texts = families[0] == "text" and "text" in families[1:]
+    if not as_texts and (len(others) == 1 or (len(types) == 1 and None not in types)):
         return nodes
     if _type_by_form(nodes[0], at) == TIMESTAMP and types <= {DATE, TIMESTAMP}:
         return nodes  # texts are read as timestamps beside one
