@@ -860,7 +860,10 @@ def _format_last(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
 
 def _in_pieces(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write a format with %w, %U, %W or %q piece by piece: engines have no words for these."""
+    """Write a format with %w, %U, %W or %q piece by piece: engines have no words for these.
+
+    Infinite moments have no such numbers, and are a word of their own in any format.
+    """
     form = _text(node.args["format"])
     if form is None or not _given(node, "this", "format") or not _NUMBERED.search(form):
         return None
@@ -870,7 +873,9 @@ def _in_pieces(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
             pieces.append(_NUMBERS[piece](node.this))
         elif piece:
             pieces.append(exp.TimeToStr(this=node.this.copy(), format=exp.Literal.string(piece)))
-    return exp.paren(reduce(lambda one, other: exp.DPipe(this=one, expression=other), pieces))
+    whole = reduce(lambda one, other: exp.DPipe(this=one, expression=other), pieces)
+    infinite = exp.TimeToStr(this=node.this.copy(), format=exp.Literal.string("%Y"))
+    return exp.Coalesce(this=exp.paren(whole), expressions=[infinite])
 
 
 def _number_text(number: exp.Expr) -> exp.Expr:
