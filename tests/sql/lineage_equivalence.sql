@@ -252,3 +252,5 @@ SELECT l, count(*) FROM (SELECT DISTINCT ON (uid) uid, (SELECT region FROM towns
 SELECT b, count(*) FROM (SELECT DISTINCT ON (uid, k) uid, s AS k, -n AS n, n AS b FROM visits ORDER BY uid, k, n, x) GROUP BY b ORDER BY b
 SELECT c, count(*) FROM (SELECT uid, (SELECT -n AS n FROM visits v WHERE v.uid = p.uid ORDER BY n LIMIT 1) AS c FROM people p) GROUP BY c ORDER BY c
 SELECT c, count(*) FROM (SELECT uid, (SELECT n FROM visits v WHERE v.uid = p.uid ORDER BY 1 DESC LIMIT 1) AS c FROM people p) GROUP BY c ORDER BY c
+SELECT (SELECT region FROM towns t WHERE t.city = p.city) IN ('north', 'east') AS r, count(*) FROM people p GROUP BY r ORDER BY r
+SELECT count(*) FROM visits v WHERE v.n NOT IN (3, (SELECT b.n FROM (VALUES (1, 5), (2, 8)) b(k, n) WHERE b.k = v.k)) OR (SELECT max(n) FROM visits w WHERE w.uid = v.uid) IN (20, v.n)

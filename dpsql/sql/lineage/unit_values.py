@@ -55,7 +55,7 @@ class Correlation:
 def values_within(root: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Select]]:
     """Yield the subqueries in an expression that may be one value of a unit's rows."""
     for node in list(outside_subqueries(root)):
-        if not isinstance(node, exp.Subquery) or isinstance(node.parent, _TESTS):
+        if not isinstance(node, exp.Subquery) or _is_tested(node):
             continue
         query = node.unnest()
         if (
@@ -67,6 +67,13 @@ def values_within(root: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Select]]:
             and _is_one_value(query)
         ):
             yield node, query
+
+
+def _is_tested(node: exp.Expr) -> bool:
+    """Tell whether a test asks a subquery for its rows; of a list of IN it is a value."""
+    parent = node.parent
+    lists = isinstance(parent, exp.In) and parent.args.get("query") is None
+    return isinstance(parent, _TESTS) and not lists
 
 
 def correlation(query: exp.Select, rows: Relation, around: Relation) -> Correlation | None:
