@@ -62,7 +62,7 @@ INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("json_extract", "json_extract_path", "->"), _PARTS_OF_JSON),
     **dict.fromkeys(("json_value", "json_extract_scalar", "json_query"), _PARTS_OF_JSON),
     "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR).",
-    "age": "Write the whole years of an age, EXTRACT(YEAR FROM AGE(a, b)), or "
+    "age": "Write the whole years of an age of dates, EXTRACT(YEAR FROM AGE(a, b)), or "
     "date_diff('day', b, a).",
     "initcap": "Words are not told apart. Of one it is upper(left(s, 1)) || lower(s[2:]).",
     "hash": "What has few values by its form is a key: user_id % 10. WHERE random() < 0.1 takes a "

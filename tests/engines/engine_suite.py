@@ -169,6 +169,8 @@ WITHIN_A_UNIT: Final = (
     "SELECT u, dense_rank() OVER (PARTITION BY u ORDER BY a DESC) AS v FROM r",
     "SELECT u, ntile(3) OVER (PARTITION BY u ORDER BY a, s) AS v FROM r",
     "SELECT u, (SELECT s FROM r w WHERE w.u = r.u ORDER BY a DESC, s, j LIMIT 1) AS v FROM r",
+    "SELECT u, (SELECT -j AS j FROM r w WHERE w.u = r.u ORDER BY j LIMIT 1) AS v FROM r",
+    "SELECT DISTINCT ON (u) u, j AS v, -j AS j FROM r ORDER BY u, j",
     "SELECT u, CASE WHEN bool_or(j > 0) THEN 1 WHEN bool_and(j > 0) THEN 2 ELSE 3 END AS v FROM r "
     "GROUP BY u",
 )
