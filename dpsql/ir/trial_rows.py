@@ -139,7 +139,7 @@ def _meeting(left: RowSet, right: RowSet, kind: JoinKind, same: tuple[exp.Expr, 
 
 
 def _placed(rows: RowSet, same: tuple[exp.Expr, ...], end: str) -> tuple[RowSet, str, str]:
-    """Number rows among those that are alike in the columns that ``same`` compares.
+    """Number rows among those alike in the columns of a comparison ``same``.
 
     Returns the rows, and the columns of their numbers and of how many these are.
     """

@@ -105,7 +105,7 @@ def correlation(query: exp.Select, rows: Relation, around: Relation) -> Correlat
 
 
 def check_order(names: Names, query: exp.Select, rows: Relation) -> None:
-    """Refuse an order of one row at most that its table has no columns for; it orders nothing.
+    """Refuse an order by unknown columns, also of a single row, where it changes nothing.
 
     Raises as :func:`with_value`.
     """
