@@ -41,8 +41,10 @@ def finds_one(
     False where that cannot be found out. Without ``public`` tables there are no rows.
     Raises ``EngineError`` if a table cannot be read.
     """
-    if public is None or any(isinstance(node, ViewScan) for node in bottom_up(rows)):
-        return bool(compared)  # what reads views is refused later
+    if public is None:
+        return bool(compared)
+    if any(isinstance(node, ViewScan) for node in bottom_up(rows)):
+        return False  # it has rows of several steps
     tables = [engine.schema[each.key] for each in dict.fromkeys(scanned(rows))]
     if not compared or not all(is_public(policy, table) for table in tables):
         return False

@@ -1100,3 +1100,20 @@ def test_what_others_have_published_until_a_refresh_is_its_own_is_not_forgotten(
         with pytest.raises(dpsql.Error) as refused:
             refresh_after("DROP MATERIALIZED VIEW v")
         assert refused.value.code in ("unknown_view", "state_missing")
+
+
+def test_a_lookup_of_one_value_in_a_view_is_refused_for_nothing(
+    connection: Connection, clock: Callable[[int], None]
+) -> None:
+    """A view has rows of several steps for a key; the largest of them is one value."""
+    connection.sql(CREATE)
+    clock(3)
+    connection.sql(REFRESH)
+    before = spent(connection)
+    asked = "SELECT artist, {} FROM plays AS p GROUP BY artist"
+    found = "(SELECT {} FROM v WHERE v.artist = p.artist)"
+    for looked_up in (found.format("users"), f"count(*), {found.format('users')}"):
+        with fails_with("several_rows"):
+            connection.sql(asked.format(looked_up))
+    assert spent(connection) == before
+    assert rows(connection, asked.format(f"count(*), {found.format('max(users)')}"))
