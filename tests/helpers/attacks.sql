@@ -677,7 +677,7 @@ expression_not_allowed: select count(*) from visits where s collate nocase = 'a'
 expression_not_allowed: select count(*) from visits where repeat(s, 1000000000) = 'a'
 expression_not_allowed: select count(*) from visits where list_sum([k]) = 1
 expression_not_allowed: select count(*) from visits where hash(s) = 1
-expression_not_allowed: select count(*) from visits where (k, n) in ((1,2))
+answers: select count(*) from visits where (k, n) in ((1,2))
 expression_not_allowed: select count(*) from visits where s::int[] is null
 expression_not_allowed: select count(*) from visits where s::json is null
 expression_not_allowed: select count(*) from visits where s::"nothing" is null
@@ -965,7 +965,7 @@ subquery_over_private_rows: select count(*) from visits v where (select count(*)
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid or true) > 1
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid <> v.uid) > 1
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid and w.n > v.n) > 1
-subquery_over_private_rows: select count(*) from visits v where (select n from visits w where w.uid = v.uid) > 1
+several_rows: select count(*) from visits v where (select n from visits w where w.uid = v.uid) > 1
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from mails m where m.k = v.uid) > 1
 sample_not_available: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid and random() < 0.5) > 1
 groups_by_unit: select (select max(w.uid) from visits w where w.uid = v.uid) as u, count(*) from visits v group by u

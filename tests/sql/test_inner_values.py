@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -81,7 +82,9 @@ def test_values_inside_values_are_those_of_the_engine(
         asked = f"SELECT {value} AS x, COUNT(*) AS n FROM t GROUP BY ALL"
         found: Counter[object] = Counter(dict(connection.sql(asked).fetchall()))
         with duckdb.connect(str(tables), read_only=True) as engine:
-            exact: Counter[object] = Counter(dict(engine.execute(asked).fetchall()))
+            rows = engine.execute(asked).fetchall()
+        # DuckDB's infinite dates are the last one of Python there.
+        exact = Counter({"infinity" if x == date.max else x: n for x, n in rows})
         if found != exact:
             differ[value] = (found, exact)
     assert differ == {}

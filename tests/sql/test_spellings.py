@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import duckdb
@@ -126,7 +127,12 @@ def compare(private: dpsql.Connection, plain: duckdb.DuckDBPyConnection, frame: 
 
 
 def alike(value: object, right: object) -> bool:
-    """The same type and value; infinities are equal, rounding is not looked at."""
+    """The same type and value; infinities are equal, rounding is not looked at.
+
+    An interval with months is text in Python; DuckDB counts them as 30 days there.
+    """
+    if isinstance(value, str) and isinstance(right, timedelta):
+        ((value,),) = duckdb.execute("SELECT CAST(? AS INTERVAL)", [value]).fetchall()
     return type(value) is type(right) and (
         value == right or repr(value) == repr(right) or same(value, right)
     )
