@@ -48,6 +48,8 @@ type to type: rows with as many between them would always have the same ones.
 """
 _ROWS: Final = 50
 """As many rows as the twin makes of each table, go through all parts; further ones do so again."""
+_MOST_IN_TURN: Final = 20
+"""Joins in which rows meet in turn: with each of them a statement is nested more deeply."""
 _TURNS: Final = (53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 """Primes larger than a table: after so many rows of one side the turns of a join begin again.
 
@@ -117,6 +119,8 @@ def _meeting(left: RowSet, right: RowSet, kind: JoinKind, same: tuple[exp.Expr, 
     """Join some of two relations' rows, alike in two columns where ``same`` compares these."""
     tables = _tables_met(left), _tables_met(right)
     joins = sum(isinstance(node, Join) for side in (left, right) for node in bottom_up(side))
+    if joins >= _MOST_IN_TURN:
+        return Join(left, right, kind, same)
     if sum(tables) == _PAIR:
         if same:
             return Join(left, right, kind, same)
