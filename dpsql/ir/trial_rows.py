@@ -48,12 +48,14 @@ type to type: rows with as many between them would always have the same ones.
 """
 _ROWS: Final = 50
 """As many rows as the twin makes of each table, go through all parts; further ones do so again."""
-_MOST_IN_TURN: Final = 20
-"""Joins in which rows meet in turn: with each of them a statement is nested more deeply."""
-_TURNS: Final = (53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
+_TURNS: Final = (
+    *(53, 59, 61, 67, 71, 73, 79, 83, 89, 97),
+    *(101, 103, 107, 109, 113, 127, 131, 137, 139, 149),
+)
 """Primes larger than a table: after so many rows of one side the turns of a join begin again.
 
-By the Chinese remainder theorem, rows that agree in the turns of two joins are far apart.
+By the Chinese remainder theorem, rows that agree in the turns of two joins are far apart. In
+further joins rows meet as they come: with each turn a statement is nested more deeply.
 """
 
 
@@ -118,22 +120,23 @@ def _conjuncts(conditions: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
 def _meeting(left: RowSet, right: RowSet, kind: JoinKind, same: tuple[exp.Expr, ...]) -> RowSet:
     """Join some of two relations' rows, alike in two columns where ``same`` compares these."""
     tables = _tables_met(left), _tables_met(right)
-    joins = sum(isinstance(node, Join) for side in (left, right) for node in bottom_up(side))
-    if joins >= _MOST_IN_TURN:
+    nodes = [node for side in (left, right) for node in bottom_up(side)]
+    joins, end = sum(isinstance(node, Join) for node in nodes), len(nodes)  # no node below has it
+    if joins >= len(_TURNS):
         return Join(left, right, kind, same)
     if sum(tables) == _PAIR:
         if same:
             return Join(left, right, kind, same)
-        sides = [_placed(side, (), f"{joins}{end}") for side, end in ((left, "a"), (right, "b"))]
+        sides = [_placed(side, (), f"{end}{mark}") for side, mark in ((left, "a"), (right, "b"))]
         parts = [_part(place, count) for _, place, count in sides]
         met: exp.Expr = exp.EQ(this=parts[0], expression=parts[1])
         return Join(sides[0][0], sides[1][0], kind, (met,))
     turned = tables[0] < tables[1]
     larger, smaller = (right, left) if turned else (left, right)
-    row = f"{INTERNAL_PREFIX}row{joins}"
+    row = f"{INTERNAL_PREFIX}row{end}"
     larger = EachRow(larger, row)
-    smaller, place, count = _placed(smaller, same, str(joins))
-    turn = _remainder(_column(row), exp.Literal.number(_TURNS[joins % len(_TURNS)]))
+    smaller, place, count = _placed(smaller, same, str(end))
+    turn = _remainder(_column(row), exp.Literal.number(_TURNS[joins]))
     met = exp.EQ(
         this=_remainder(_column(place), _column(count)),
         expression=_remainder(turn, _column(count)),

@@ -102,3 +102,14 @@ def test_values_meet_however_often_they_come_back(
             connection.execute(f"UPDATE t{table} SET v{table} = rowid % {count}")
         met = set(read(connection, unfiltered(joined), 2))
         assert met == set(product(range(first), range(second)))
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_rows_that_meet_meet_again_by_columns_of_other_names(
+    connection: duckdb.DuckDBPyConnection, count: int
+) -> None:
+    once = unfiltered(all_joined(tables(count), JoinKind.INNER))
+    again = unfiltered(once, paired=False)
+    assert 0 < len(read(connection, again, count)) <= ROWS**2
+    names = [column.name for column in again.columns]
+    assert len(names) == len(set(names))
