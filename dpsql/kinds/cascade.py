@@ -292,17 +292,23 @@ def _named_in_rounds(plan: BlockPlan, found: Appearance) -> str:
 def noise_at(plan: BlockPlan, measure: int, counting: int) -> IndependentNoise:
     """Build the noise on a measure that was counted as one of ``COUNTINGS`` says.
 
-    ``NAMED_ALONE`` stands for the values of the only round, a negative cap for units that were
-    counted with what naming had left.
+    ``NAMED_ALONE`` stands for the values of the only round, a negative cap for what was counted
+    with the price that naming had left.
     """
     cascade = CascadeKind(plan).cascade
     if counting == NAMED_ALONE:
         return cascade.only_round.score_noise
     noise = plan.noise_of(measure).independent
-    if counting < 0 and measure == plan.score:
-        noise = cascade.spared_counting
     assert noise is not None
+    if counting < 0 and _has_what_is_left(plan, measure):
+        counted = sum(noisy.noise is not None for noisy in plan.measures)
+        noise = cascade.spared_noise(noise.sensitivity, counted)
     return spread_noise(noise, abs(counting))
+
+
+def _has_what_is_left(plan: BlockPlan, measure: int) -> bool:
+    """Tell whether a measure is counted with what naming leaves: units, or all others without."""
+    return measure == plan.score or CascadeKind(plan).cascade.goal is CascadeGoal.VALUES
 
 
 def read_cascade(
@@ -437,7 +443,7 @@ def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) ->
     counting = [i for i, noisy in enumerate(plan.measures) if noisy.noise is not None]
     if groups == 0 or not counting or (named.alone and counting == [plan.score]):
         return CascadeValues(named, released, released, countings)
-    signs = [-1 if named.spared and index == plan.score else 1 for index in counting]
+    signs = [-1 if named.spared and _has_what_is_left(plan, index) else 1 for index in counting]
     scales = [_relative_noise(plan, *one) for one in zip(counting, signs, strict=True)]
     cap = cascade.choose_cap(exact.rows, named, scales, source)
     counted = list(released)

@@ -24,8 +24,8 @@ each unit has one vote instead (:mod:`dpsql.privacy.mechanisms.greedy_union`), a
 a few keys, as long as that promises more names. Where the
 second round names few more keys than the first, though it can tell keys of half the size, small
 keys are unlikely: as in a column with few values. Then there is no third. What is left of the
-naming's rho is spent on counting the named, and what is left of delta on a lower threshold for what
-the second round has measured.
+naming's rho is spent on counting the named, units or else all values alike, and what is left of
+delta on a lower threshold for what the second round has measured.
 
 **Guarantee.** Neighbours differ in one unit. Fix what earlier steps released.
 
@@ -79,6 +79,7 @@ from dpsql.privacy.mechanisms.naming import (
 )
 from dpsql.privacy.mechanisms.selection import Selected, Selection, Usual
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
+from dpsql.privacy.mechanisms.sparse_histogram import normal_sf
 from dpsql.privacy.mechanisms.weighted_histogram import (
     WEIGHT_STEPS,
     WeightedPositiveCounts,
@@ -111,7 +112,9 @@ _ALONE = 0.9  # the part of the pairs in units with one key from which one round
 _VOTES_SPREAD = 1.3  # by which votes name more than their number says, beside rounds: measured
 _NEAR = 2.0  # times the threshold: keys below are near it
 _SEVERAL = 5  # keys: were there a tail of small ones, the next round would hardly name none
-_FEW_MORE = 0.1  # the part of the keys of the first round up to which a second one has named few
+_HELD = 0.05  # the odds that a bucket is not empty, for each standard deviation of units in it
+_FAR = 30.0  # standard deviations: beyond them noise explains nothing, and its density is near 0
+_SPREAD = 16  # numbers of keys that stand for a bucket, where what a cap loses of each is weighed
 _LEAST_RATIO = 0.5
 _MEAN_ABSOLUTE = 0.8  # of Gaussian noise, in standard deviations
 _SLACK = 2.0**-40
@@ -156,9 +159,10 @@ class CascadeGoal(Enum):
 class CascadeShares:
     """Parts of the budget: of each pilot, of counting units, and of the rounds among themselves.
 
-    ``parts`` divide the ρ of the naming in proportion, ``deltas`` all of δ. Where it is given,
-    naming may end after so many rounds: then the ρ of the others goes to the counting, and their δ
-    to the threshold of the last one.
+    ``parts`` divide the ρ of the naming in proportion, ``deltas`` all of δ. Where ``ends_after`` is
+    given, naming ends after so many rounds if the last of them names few more than the first, up to
+    ``few_more`` as a part: then the ρ of the others goes to the counting, and their δ to the
+    threshold of the last one.
     """
 
     pilot: float
@@ -167,6 +171,7 @@ class CascadeShares:
     parts: tuple[int, ...]
     deltas: tuple[float, ...]
     ends_after: int | None = None
+    few_more: float = 0.0
 
     @property
     def naming(self) -> float:
@@ -175,8 +180,8 @@ class CascadeShares:
 
 
 _SHARES = {
-    CascadeGoal.COUNTS: CascadeShares(0.01, 0.01, 0.04, (1, 4, 15), (0.05, 0.1, 0.85), 2),
-    CascadeGoal.VALUES: CascadeShares(0.01, 0.01, 0.0, (1, 4, 15), (0.05, 0.1, 0.85)),
+    CascadeGoal.COUNTS: CascadeShares(0.01, 0.03, 0.04, (1, 4, 15), (0.05, 0.1, 0.85), 2, 0.2),
+    CascadeGoal.VALUES: CascadeShares(0.01, 0.03, 0.0, (1, 4, 15), (0.05, 0.1, 0.85), 2, 0.05),
     CascadeGoal.KEYS: CascadeShares(0.01, 0.0, 0.0, (3, 10, 30, 57), (0.03, 0.06, 0.1, 0.81)),
 }
 
@@ -191,16 +196,33 @@ class PilotNoise:
     noise: IndependentNoise
 
     def histogram(self, exact: UnitSizes, source: EntropySource) -> NDArray[np.float64]:
-        """Release how many units are in each bucket: float64 of shape (buckets,).
-
-        Counts within four standard deviations of 0 are set to 0, of Laplace noise as unlikely ones.
-        """
+        """Release how many units are in each bucket, with noise: float64 of shape (buckets,)."""
         buckets = np.minimum(np.frexp(exact.sizes.astype(np.float64))[1] - 1, _BUCKETS - 1)
         counts = np.zeros(_BUCKETS, dtype=np.int64)
         np.add.at(counts, buckets, exact.units)
-        noisy = self.noise.add(counts, source)
+        return np.asarray(self.noise.add(counts, source), dtype=np.float64)
+
+    def certain(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Keep the buckets that noise alone does not make: the others are set to 0.
+
+        Those are counts within four standard deviations of 0, of Laplace noise as unlikely ones.
+        """
         cut_off = max(_CUT_OFF * self.noise.noise.std, self.noise.noise.quantile_sf(_FALSE))
         return np.where(noisy < cut_off, 0.0, noisy)
+
+    def expected(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Estimate how many units each bucket holds, given what Gaussian noise shows of it.
+
+        The mean a posteriori, of shape (buckets,): before, a bucket is most likely empty, and else
+        may hold any number of units, all alike. So a count that noise would often make is taken for
+        a few units, one far above the noise as it is.
+        """
+        std = self.noise.noise.std
+        score = np.clip(noisy / std, -_FAR, _FAR)
+        # How likely such a score or a lower one is, over its density: Mills' ratio.
+        mills = normal_sf(-score) / (np.exp(-(score**2) / 2) / math.sqrt(2 * math.pi))
+        held = _HELD * mills / (1 + _HELD * mills)
+        return np.maximum(0.0, held * (np.maximum(noisy, -_FAR * std) + std / mills))
 
     def with_unseen(self, units: NDArray[np.float64], most: float) -> NDArray[np.float64]:
         """Add what the cut-off may hide: in each empty bucket, as many units as noise is wide.
@@ -217,6 +239,13 @@ def _bucket_sizes() -> NDArray[np.float64]:
     low = 2.0 ** np.arange(_BUCKETS)
     sizes: NDArray[np.float64] = np.sqrt(low * (2 * low - 1))
     return sizes
+
+
+def _sizes_within_buckets() -> NDArray[np.float64]:
+    """List numbers of keys spread over each bucket: float64 of shape (buckets, sizes)."""
+    low = 2.0 ** np.arange(_BUCKETS)[:, None]
+    listed: NDArray[np.float64] = low * (2 - 1 / low) ** ((np.arange(_SPREAD) + 0.5) / _SPREAD)
+    return listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,12 +316,16 @@ class Cascade(Usual):
         share = self.shares.counting
         return gaussian(self._part(share), WEIGHT_STEPS, 1) if share else None
 
-    @property
-    def spared_counting(self) -> IndependentNoise:
-        """The noise of counting units, in steps, at a cap of 1, with what naming left."""
+    def spared_noise(self, sensitivity: int, measures: int) -> IndependentNoise:
+        """Build the noise of counting, in steps, at a cap of 1, with what naming left.
+
+        Where units are counted that is theirs. Else it is divided equally between the ``measures``
+        that are counted, each of which has a whole price of its own besides.
+        """
         shares = self.shares
-        left = sum(shares.parts[shares.ends_after :]) / sum(shares.parts)
-        return gaussian(self._part(shares.counting + shares.naming * left), WEIGHT_STEPS, 1)
+        left = shares.naming * sum(shares.parts[shares.ends_after :]) / sum(shares.parts)
+        share = shares.counting + left if shares.counting else 1 + left / measures
+        return gaussian(self._part(share), sensitivity, 1)
 
     @property
     def refunds(self) -> bool:
@@ -438,14 +471,15 @@ class Cascade(Usual):
         first, last = weights[0], weights[-1]
         near = np.count_nonzero(first < _NEAR * self.rounds(kept)[0].threshold)
         many = len(first) >= _SEVERAL or (len(first) > 0 and near == 0)
-        return many and len(last) <= _FEW_MORE * len(first)
+        return many and len(last) <= self.shares.few_more * len(first)
 
     def _kept(self, rows: CascadeRows, source: EntropySource) -> int | None:
         """Choose the number of keys kept of a unit, or None for one round at one key or votes.
 
         The choice names most where a key's weight is about a unit's times how many have it.
         """
-        units, sizes = self.pilot.histogram(rows.unit_sizes(None), source), _bucket_sizes()
+        noisy, sizes = self.pilot.histogram(rows.unit_sizes(None), source), _bucket_sizes()
+        units = self.pilot.certain(noisy)
         pairs, votes = float(units @ sizes), self.votes
         if units[0] > _ALONE * pairs:
             return None
@@ -479,13 +513,14 @@ class Cascade(Usual):
         enough = next((cap for cap in CAP_CHOICES if cap >= len(named.ids)), CAP_CHOICES[-1])
         most = enough if self.most is None else min(enough, self.most)
         choices = [cap for cap in CAP_CHOICES if cap <= most]
-        sizes, groups = _bucket_sizes(), max(1, len(named.ids))
-        units = self.second_pilot.histogram(rows.unit_sizes(named.ids), source)
-        units = self.second_pilot.with_unseen(units, min(_UNSEEN_SIZE, groups))
+        groups = max(1, len(named.ids))
+        sizes = np.minimum(_sizes_within_buckets(), groups)
+        noisy = self.second_pilot.histogram(rows.unit_sizes(named.ids), source)
+        units = np.where(sizes[:, 0] < groups, self.second_pilot.expected(noisy), 0.0)
         noise = _MEAN_ABSOLUTE * float(np.mean(scales))
 
         def error(cap: int) -> float:
-            lost = np.maximum(0.0, sizes - np.sqrt(cap * sizes))
+            lost = np.maximum(0.0, sizes - np.sqrt(cap * sizes)).mean(axis=1)
             return noise * math.sqrt(cap) + float(units @ lost) / groups
 
         return min(choices, key=error)
