@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql
-from dpsql.core.sql_types import DATE, TIMESTAMP, SqlType
+from dpsql.core.sql_types import DATE, DOUBLE, TIMESTAMP, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.syntax.arguments import Rules, grouped_rules, unread, when_branches
 from dpsql.syntax.row_nodes import is_row_node
@@ -184,7 +184,49 @@ def _in(node: exp.Expr, at: _Setting) -> exp.Expr:
 
 
 def _of_one_type(nodes: Sequence[exp.Expr], at: _Setting) -> Sequence[exp.Expr]:
-    """Return values of one comparison, its texts written as values of the type of all others.
+    """Return values of one comparison, all of the type in which it compares them.
+
+    Several comparisons, of two values each, take a type for each pair: a HUGEINT beside a DECIMAL
+    would be compared as that, and as a DOUBLE where a third value is one.
+    """
+    nodes = _with_typed_texts(nodes, at)
+    types = [_type_by_form(node, at) for node in nodes]
+    if any(type_ is not None and not type_.is_numeric for type_ in types):
+        return nodes
+    rounding: dict[object, exp.Expr] = {}
+    for node, type_ in zip(nodes, types, strict=True):
+        if not _is_exact(node, at):
+            rounding.setdefault(type_ or node, node)
+    if not rounding.keys() - {types[0] or nodes[0]} or types[0] == DOUBLE:
+        return nodes  # each pair has that type
+
+    def typed(node: exp.Expr, type_: SqlType | None) -> exp.Expr:
+        others = [each for key, each in rounding.items() if key != (type_ or node)]
+        if not others or isinstance(node.unnest(), exp.Null):
+            return node
+        never = [exp.If(this=exp.false(), true=each.copy()) for each in others]
+        return exp.Case(ifs=never, default=node)
+
+    return [typed(node, type_) for node, type_ in zip(nodes, types, strict=True)]
+
+
+def _is_exact(node: exp.Expr, at: _Setting) -> bool:
+    """Tell whether a node is by its form a number that a comparison may round, but is not rounded.
+
+    NULL and texts are compared as whatever stands beside them.
+    """
+    if isinstance(node, exp.Paren | exp.Neg):
+        return _is_exact(node.this, at)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
+        return _is_exact(node.this, at) and _is_exact(node.expression, at)
+    if isinstance(node, exp.Literal | exp.Null):
+        return isinstance(node, exp.Null) or node.is_string or "e" not in node.name.lower()
+    type_ = _type_by_form(node, at)
+    return type_ is not None and not type_.is_float
+
+
+def _with_typed_texts(nodes: Sequence[exp.Expr], at: _Setting) -> Sequence[exp.Expr]:
+    """Write the texts of one comparison as values of the type of all its others.
 
     A text is read as what it is compared with: beside a DATE and a TIMESTAMP as a TIMESTAMP, which
     two comparisons, of two values each, would not do for both.
