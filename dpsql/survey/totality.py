@@ -38,7 +38,7 @@ _PARTS = (
 )
 
 
-_NEVER_ASKED: Final = BYTES | {"hash", "list_position", "list_value", ">>"}
+_NEVER_ASKED: Final = BYTES | {"hash", "list_value", ">>"}
 SURVEYED_FUNCTIONS: Final = sorted(CALLED_ON_ROWS | (OWN_FUNCTIONS - _NEVER_ASKED))
 """What expressions over private rows can be bound to; operators and comparisons aside."""
 
@@ -71,7 +71,7 @@ _WIDTHS: Final = tuple(
     for n in (1, 7, 15, 100_000)
     for unit in ("second", "minute", "hour", "day", "week", "month", "year")
 )
-_OF_ELEMENTS: Final = frozenset({"list_contains"})
+_OF_ELEMENTS: Final = frozenset({"list_contains", "list_position"})
 """Functions of a list, and of a value as its elements are."""
 _MOST_ROWS = 600
 _REFUSED_FREE = (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException)

@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, VARCHAR, SqlType
+from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, VARCHAR, SqlType
 from dpsql.syntax.moment_formats import DIRECTIVES
 
 MOMENTS: Final = ("DATE", "TIMESTAMP")
@@ -98,6 +98,9 @@ _ROW_FUNCTIONS: Final = (
     RowFunction("length", (exp.Length,), TEXTS, BIGINT),
     RowFunction("lower", (exp.Lower,), TEXTS, VARCHAR),
     RowFunction("upper", (exp.Upper,), TEXTS, VARCHAR),
+    RowFunction("reverse", (exp.Reverse,), TEXTS, VARCHAR),
+    RowFunction("ascii", (exp.Ascii,), TEXTS, INTEGER, between=(0, 0x10FFFF)),
+    RowFunction("unicode", (exp.Unicode,), TEXTS, INTEGER, between=(-1, 0x10FFFF)),
     RowFunction("contains", (exp.Contains,), TEXTS, BOOLEAN, ("'a'", "''", "b"), reads=_TWO),
     RowFunction("starts_with", (exp.StartsWith,), TEXTS, BOOLEAN, ("'a'", "''", "b"), reads=_TWO),
     RowFunction("ends_with", (exp.EndsWith,), TEXTS, BOOLEAN, ("'a'", "''", "b"), reads=_TWO),

@@ -64,7 +64,7 @@ _FUNCTIONS: Final = _shaped(
     """
     this: Abs Sign
     this decimals: Ceil Floor Round Trunc
-    this expression: ArrayContains Extract Left Log Nullif Right StructExtract
+    this expression: ArrayContains ArrayPosition Extract Left Log Nullif Right StructExtract
     this expressions: Coalesce
     this expressions ignore_nulls!: Greatest Least
     expressions safe? coalesce!: Concat

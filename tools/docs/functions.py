@@ -98,7 +98,9 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     **{f"a {sign} INTERVAL 1 {part}": MOMENTS for sign in "+-" for part in _PARTS},
     **{f"CAST(a AS {type_})": ALL for type_ in (*_CASTS, *_CASTS_AFTER)},
     "TRY_CAST(a AS INTEGER)": ("VARCHAR",),
-    **dict.fromkeys(("a[1]", "list_contains(a, 'x')", "'x' = ANY(a)"), ("VARCHAR[]",)),
+    **dict.fromkeys(
+        ("a[1]", "list_contains(a, 'x')", "list_position(a, 'x')", "'x' = ANY(a)"), ("VARCHAR[]",)
+    ),
     "a.f": ("STRUCT(f VARCHAR)",),
     **dict.fromkeys(("a ->> 'f'", "a ->> '$.f[0]'"), ("VARCHAR",)),
 }

@@ -77,6 +77,7 @@ def _element(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
 
 _CALLED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], tuple[str, list[exp.Expr]]]]] = {
     exp.ArrayContains: _two("list_contains"),
+    exp.ArrayPosition: _two("list_position"),
     exp.JSONExtractScalar: _two("json_extract_string"),
     exp.StructExtract: _two("struct_extract"),
     exp.Bracket: _element,

@@ -484,7 +484,7 @@ CALLED_ON_ROWS: Final = frozenset(
     | {"date_diff", "date_trunc", "century", "day", "dayname", "dayofmonth", "dayofweek"}
     | {"ends_with", "strpos", "replace", "string_split", "array_extract"}
     | {"md5", "sha256", "make_date", "strftime", "time_bucket", "json_extract_string"}
-    | {"list_contains", "struct_extract"}
+    | {"list_contains", "list_position", "struct_extract", "reverse", "ascii", "unicode"}
     | {"regexp_matches", "regexp_full_match", "regexp_extract", "regexp_replace"}
     | {"dayofyear", "decade", "epoch", "epoch_ms", "era", "hour", "isodow", "isoyear", "julian"}
     | {"last_day", "microsecond", "millennium", "millisecond", "minute", "month", "monthname"}

@@ -459,7 +459,10 @@ class _BlockBuilder:
         part: exp.Expr = column
         while isinstance(part.parent, INSIDE) and part.arg_key == "this":
             part = part.parent
-        if isinstance(part.parent, exp.ArrayContains) and part.arg_key == "this":
+        if (
+            isinstance(part.parent, exp.ArrayContains | exp.ArrayPosition)
+            and part.arg_key == "this"
+        ):
             return True  # elements are compared, and none comes out
         inner = None if part is column else inner_type(part, lambda _: type_)
         return inner is not None and inner.spellings is Spellings.ONE and not inner.is_opaque

@@ -205,7 +205,8 @@ def _items(node: exp.Expr) -> Sequence[exp.Expr]:
 
 def _compared(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write x = ANY (…) as x IN (…), and x <> ALL (…) as NOT x IN (…)."""
-    word, items = _quantified(node.expression)
+    word, listed = _quantified(node.expression)
+    items = () if listed is None else _items(listed)
     if not items or not _given(node, "this", "expression"):
         return None
     equal = isinstance(node, exp.EQ)
@@ -215,14 +216,14 @@ def _compared(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return among if equal else exp.Not(this=among)
 
 
-def _quantified(node: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
-    """Read ANY, SOME or ALL of a list: the word, and the items."""
+def _quantified(node: exp.Expr) -> tuple[str, exp.Expr | None]:
+    """Read ANY, SOME or ALL: the word, and what stands in it."""
     if isinstance(node, exp.Any | exp.All):
-        return "any" if isinstance(node, exp.Any) else "all", _items(node.this)
+        return "any" if isinstance(node, exp.Any) else "all", node.this
     word = fold(node.name) if isinstance(node, exp.Anonymous) else ""
     if word in ("some", "all") and len(node.expressions) == 1:
-        return ("any" if word == "some" else word), _items(node.expressions[0])
-    return "", ()
+        return "any" if word == "some" else word, node.expressions[0]
+    return "", None
 
 
 def _contained(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -443,12 +444,29 @@ def _row_compared(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
 
 def _row_among(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write (a, b) IN ((1, 2), (3, 4)) row by row."""
+    """Write (a, b) IN ((1, 2), (3, 4)) row by row.
+
+    Each of the places is compared as one type, which pairs of values must not change: where there
+    are several rows, all values at a place are texts, or numbers with as many digits as they say.
+    """
     if not node.expressions or not _given(node, "this", "expressions"):
+        return None
+    places = list(zip(*map(_fields, node.expressions), strict=False))
+    if len(node.expressions) > 1 and not all(map(_are_of_one_kind, places)):
         return None
     same = [_same_rows(node.this, item) for item in node.expressions]
     found = [each for each in same if each is not None]
     return exp.paren(exp.or_(*found)) if len(found) == len(same) else None
+
+
+def _are_of_one_kind(values: Sequence[exp.Expr]) -> bool:
+    """Tell whether all are constants, texts or exact numbers, or NULL."""
+    bare = [value.this if isinstance(value, exp.Neg) else value.unnest() for value in values]
+    given = [value for value in bare if not isinstance(value, exp.Null)]
+    plain = all(
+        isinstance(v, exp.Literal) and (v.is_string or "e" not in v.name.lower()) for v in given
+    )
+    return plain and len({value.is_string for value in given}) <= 1
 
 
 def _same_rows(one: exp.Expr, other: exp.Expr) -> exp.Expr | None:
@@ -553,6 +571,11 @@ def _joined_by(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return _substring(whole, len(text) + 1, None)
 
 
+def _code_point(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write ord(s) as unicode(s)."""
+    return exp.Unicode(this=node.expressions[0]) if len(node.expressions) == 1 else None
+
+
 def _prefixed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     match node.expressions:
         case [text, start]:
@@ -583,24 +606,36 @@ def _is_struct(node: exp.Expr, type_of: TypeHere) -> bool:
 
 
 def _any_of_list(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write x = ANY (list) as list_contains(list, x), which says NULL where there is no list.
+    """Write x = ANY (list) as list_contains(list, x), and x <> ALL (list) as its opposite.
 
-    No value is there then, as in a list without any, whatever x is.
+    Unlike there, NULL is compared as well, with any element and as one; where there is no list, or
+    none of its elements, there is nothing to compare with.
     """
-    word = node.expression
-    if type(node) is not exp.EQ or not isinstance(word, exp.Any):
+    equal = isinstance(node, exp.EQ)
+    word, listed = _quantified(node.expression)
+    if word != ("any" if equal else "all") or not _given(node, "this", "expression"):
         return None
-    if not _given(node, "this", "expression") or not _is_list(word.this, type_of):
+    if listed is None or not _is_list(listed, type_of):
         return None
-    values = word.this.unnest()
+    values = listed.unnest()
     without: exp.Expr = exp.Is(this=values.copy(), expression=exp.null())
     type_ = inner_type(values, type_of)
     if type_ is not None and type_.text.endswith("[]"):  # arrays are as long as their type says
         length = exp.Length(this=values.copy())
         empty = exp.EQ(this=length, expression=exp.Literal.number(0))
         without = exp.Or(this=without, expression=empty)
+    place_of_null = exp.ArrayPosition(this=values.copy(), expression=exp.null())
+    unknown = exp.not_(exp.Is(this=place_of_null, expression=exp.null()))
     found = exp.ArrayContains(this=values, expression=node.this)
-    return exp.Case(ifs=[exp.If(this=without, true=exp.false())], default=found)
+    among = exp.Case(
+        ifs=[
+            exp.If(this=without, true=exp.false()),
+            exp.If(this=found.copy(), true=exp.true()),
+            exp.If(this=unknown, true=exp.null()),
+        ],
+        default=found,
+    )
+    return among if equal else exp.Not(this=among)
 
 
 def _in_list(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -609,6 +644,14 @@ def _in_list(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     if not _given(node, "this", "field") or not _is_list(values, type_of):
         return None
     return exp.ArrayContains(this=values, expression=node.this)
+
+
+def _place_in_list(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write list_position(list, x) as the node that array_position(list, x) is."""
+    match node.expressions:
+        case [values, element]:
+            return exp.ArrayPosition(this=values, expression=element)
+    return None
 
 
 def _inside(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -937,7 +980,8 @@ def _padded(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
 def _like_any(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write s LIKE ANY (…) and s NOT LIKE ALL (…), pattern by pattern."""
-    word, patterns = _quantified(node.expression)
+    word, listed = _quantified(node.expression)
+    patterns = () if listed is None else _items(listed)
     negated = bool(node.args.get("negate"))
     if not patterns or not _given(node, "this", "expression", "negate"):
         return None
@@ -1001,6 +1045,8 @@ _BY_NAME: Final[Mapping[str, _Make]] = {
     "timezone": _at_zone,
     "prefix": _prefixed,
     "strlen": _bytes,
+    "ord": _code_point,
+    **dict.fromkeys(("list_position", "list_indexof", "array_indexof"), _place_in_list),
     "printf": _printed,
     **dict.fromkeys(("list_extract", "array_extract", "list_element"), _element),
     "suffix": _suffixed,
@@ -1034,7 +1080,7 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.EQ: _first(_compared, _any_of_list, _row_compared, number_of_text),
     exp.In: _first(_in_list, _row_among),
     exp.Column: _field,
-    exp.NEQ: _first(_compared, _row_compared, number_of_text),
+    exp.NEQ: _first(_compared, _any_of_list, _row_compared, number_of_text),
     exp.Escape: _escaped,
     exp.SplitPart: _last_part,
     exp.Length: _number_of_parts,
