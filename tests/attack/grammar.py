@@ -628,6 +628,8 @@ class Grammar:
                     f"count_if({self._condition(1)})", f"any_value({self._value()})",
                     f"{rng.choice(self._aggregates)}({self._value()})", f"stddev({self._numeric()})",
                     f"{rng.choice(('arg_max', 'arg_min'))}({self._value()}, {self._value()})",
+                    f"{rng.choice(('quantile_cont', 'quantile_disc'))}({self._numeric()}, 0.3)",
+                    f"mode({self._value()})",
                 )
             )
             for _ in range(2)

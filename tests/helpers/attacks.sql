@@ -467,7 +467,17 @@ window_over_private_rows: select n, count(*) from (select distinct on (k) uid, n
 answers: select t > 3, count(*) from (select uid, n, sum(x) over (partition by uid) as t from visits) group by 1
 not_numeric: select t, count(*) from (select uid, sum(s) over (partition by uid) as t from visits) group by t
 window_over_private_rows: select t, count(*) from (select n, sum(n) over (order by n) as t from visits) group by t
-window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows between 1 preceding and current row) as t from visits) group by t
+answers: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows between 1 preceding and 2 following) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows between 2 following and 1 preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows 40 preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid rows 1 preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, first_value(n) over (partition by uid order by n rows 1 preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by k order by n rows 1 preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows between n preceding and current row) as t from visits) group by t
+answers: select l, count(*) from (select uid, mode(s) as l, median(x) as a, quantile_disc(n, 0.9) as d from visits group by uid having median(n) > 0) group by l
+not_numeric: select l, count(*) from (select uid, median(s) as l from visits group by uid) group by l
+bad_fraction: select l, count(*) from (select uid, quantile_disc(n, 1.5) as l from visits group by uid) group by l
+bounds_do_not_apply: select avg(l) from (select uid, median(n, contribution_bounds_per_row => (0, 1)) as l from visits group by uid)
 answers: select l, count(*) from (select uid, arg_max(s, x) as l, any_value(s) as a, stddev(x) as d from visits group by uid) group by l
 aggregate_not_supported: select l, count(*) from (select uid, arg_max(s, x, 2) as l from visits group by uid) group by l
 aggregate_not_supported: select l, count(*) from (select uid, arg_max(x > 1, n) as l from visits group by uid) group by l

@@ -254,3 +254,12 @@ SELECT c, count(*) FROM (SELECT uid, (SELECT -n AS n FROM visits v WHERE v.uid =
 SELECT c, count(*) FROM (SELECT uid, (SELECT n FROM visits v WHERE v.uid = p.uid ORDER BY 1 DESC LIMIT 1) AS c FROM people p) GROUP BY c ORDER BY c
 SELECT (SELECT region FROM towns t WHERE t.city = p.city) IN ('north', 'east') AS r, count(*) FROM people p GROUP BY r ORDER BY r
 SELECT count(*) FROM visits v WHERE v.n NOT IN (3, (SELECT b.n FROM (VALUES (1, 5), (2, 8)) b(k, n) WHERE b.k = v.k)) OR (SELECT max(n) FROM visits w WHERE w.uid = v.uid) IN (20, v.n)
+SELECT m, count(*) FROM (SELECT uid, median(n) AS m FROM visits GROUP BY uid) GROUP BY m ORDER BY m
+SELECT m, q, count(*) FROM (SELECT uid, k, quantile_disc(s, 0.4) AS m, quantile_cont(x, 0.75) FILTER (WHERE n > 0) AS q FROM visits GROUP BY uid, k HAVING median(n) > 1) GROUP BY m, q ORDER BY m, q
+SELECT m, count(*) FROM (SELECT uid, percentile_cont(0.1) WITHIN GROUP (ORDER BY n DESC) AS m, count(*) AS c FROM visits WHERE k > 0 GROUP BY uid) WHERE c > 2 GROUP BY m ORDER BY m
+SELECT m, count(*) FROM (SELECT uid, median(i.qty) - min(i.qty) AS m FROM items i JOIN orders o USING (okey) GROUP BY uid) GROUP BY m ORDER BY m
+SELECT m, count(*) FROM (SELECT uid, k, mode(1000 * k) AS m FROM visits GROUP BY uid, k) GROUP BY m ORDER BY m
+SELECT count(*) FROM (SELECT uid FROM visits GROUP BY uid HAVING min(n) = quantile_disc(n, 0) AND mode(CASE WHEN n > -9 THEN 'a' ELSE s END) = 'a')
+SELECT c, m, count(*) FROM (SELECT uid, count(*) OVER w AS c, max(s) OVER w AS m FROM visits WINDOW w AS (PARTITION BY uid ORDER BY n, k, s, x ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING)) GROUP BY c, m ORDER BY c, m
+SELECT t, v, count(*) FROM (SELECT uid, sum(n + 1) OVER w AS t, count(x) OVER w AS v FROM visits WINDOW w AS (PARTITION BY uid ORDER BY n DESC, k, s, x ROWS BETWEEN CURRENT ROW AND 3 FOLLOWING)) GROUP BY t, v ORDER BY t, v
+SELECT a, count(*) FROM (SELECT uid, avg(k) OVER (PARTITION BY uid ORDER BY n, k, s, x ROWS 1 PRECEDING) AS a, min(n) OVER (PARTITION BY uid, k ORDER BY n, s, x ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) AS m FROM visits) WHERE m > 0 GROUP BY a ORDER BY a

@@ -26,18 +26,18 @@ from dpsql.ir.query import UnboundedValue
 from dpsql.policy.parameters import USUAL_VALUES
 from dpsql.sql.blocks.formulas import FORMULAS, PAIR_FORMULAS, SHAPES, TRUTHS
 from dpsql.sql.blocks.moments import AVERAGES, as_numbers
-from dpsql.sql.blocks.quantiles import (
-    EXTREMES,
-    QUANTILES,
-    is_continuous,
-    points_for,
-    quantile_parts,
-)
+from dpsql.sql.blocks.quantiles import points_for
 from dpsql.sql.expressions.call import AggregateCall, read_call
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.lattices import lattice_for, room_for, steps_of
 from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.expressions.moments import is_span, with_moments
+from dpsql.sql.expressions.quantile_calls import (
+    EXTREMES,
+    QUANTILES,
+    is_continuous,
+    quantile_parts,
+)
 from dpsql.sql.expressions.ranges import (
     Range,
     interval_of,

@@ -20,7 +20,6 @@ from sqlglot import exp
 from dpsql.core.schema import Table, fold
 from dpsql.core.sql_types import DATE, INTERVAL, TIMESTAMP, SqlType
 from dpsql.ir.measures import AggregateKind
-from dpsql.sql.blocks.quantiles import is_continuous
 from dpsql.sql.expressions.call import WRAPPERS
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.moments import (
@@ -30,6 +29,7 @@ from dpsql.sql.expressions.moments import (
     moment_type,
     moment_written,
 )
+from dpsql.sql.expressions.quantile_calls import is_continuous
 from dpsql.sql.lineage.names import generated_column
 from dpsql.syntax.dialect import PER_ROW, BoundedAggregate
 from dpsql.syntax.text import put

@@ -72,6 +72,7 @@ from dpsql.sql.lineage.set_operations import combined
 from dpsql.sql.lineage.summaries import is_summarized, place_summary
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
+from dpsql.sql.lineage.unit_quantiles import asks_for_places, with_quantiles
 from dpsql.sql.lineage.unit_values import (
     check_order,
     correlation,
@@ -591,12 +592,15 @@ class Lineage:
         """Resolve a pre-aggregation: GROUP BY keys that include the unit; None for other keys."""
         if not source.private:
             return None
-        source = self.operators.settled(source)
+        placing = asks_for_places(select)
+        source = rows_apart(self.operators, source) if placing else self.operators.settled(source)
         found = keys_with_unit(self.names, select, source, self.tables.link_keys)
         if found is None:
             return None
         keys, source = found
         source = self._filtered(source, select.args.get("where"), scope, Stand())
+        if placing:
+            source, select = with_quantiles(self.names, self.operators, select, source, keys)
         groups, listed = per_unit(self.names, self.operators, select, source, keys)
         if looks_at_rows(listed):  # the groups' columns are their own already
             unit = source.unit_label

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import reduce
 from typing import Final
 
 from sqlglot import exp
 
 from dpsql.core.schema import Column, fold
-from dpsql.core.sql_types import BIGINT
+from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
 from dpsql.errors import QueryRefused
 from dpsql.ir.relations import (
     Computed,
@@ -70,12 +71,37 @@ _FRAMED: Final = _EXTREMES | _TOTALS | {PlaceFunction.ROWS, PlaceFunction.VALUES
 _FARTHEST: Final = 2**31 - 1
 
 
+_MOST_BESIDE: Final = 32
+"""Rows of a frame that moves with the row: each of them is a column."""
+
+
 class _Frame(Enum):
     """The rows of its part that a window's function is of, by their order."""
 
     TO_EQUALS = "up to the row and its equals"
     TO_ROW = "up to the row"
     WHOLE = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """A frame that moves with the row: rows from ``first`` to ``last``, counted from it."""
+
+    first: int
+    last: int
+
+    @property
+    def places(self) -> range:
+        return range(self.first, self.last + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfPlaces:
+    """A value that is computed of others of the same row, its type, and what is known of it."""
+
+    expression: exp.Expr
+    type: SqlType
+    known: ColumnPolicy | None
 
 
 def looks_at_rows(select: exp.Select) -> bool:
@@ -142,7 +168,7 @@ def placed(
     select = select.copy()
     windows = list(_windows(select))
     if windows:
-        made = _Places(names, operators, select, source, unit)
+        made = UnitPlaces(names, operators, select, source, unit)
         columns = [made.of_window(node) for node in windows]
         source = made.rows(windows[0])
         for node, column in zip(windows, columns, strict=True):
@@ -156,7 +182,7 @@ def placed(
     on = None if distinct is None else distinct.args.get("on")
     if on is not None:
         order = select.args.get("order")
-        made = _Places(names, operators, select, source, unit)
+        made = UnitPlaces(names, operators, select, source, unit)
         first = made.first(on, [] if order is None else order.expressions)
         one = exp.EQ(this=generated_column(first), expression=exp.Literal.number(1))
         source = operators.keeping(made.rows(on), one)
@@ -178,7 +204,7 @@ def _windows(select: exp.Select) -> Sequence[exp.Window]:
 
 
 @dataclass
-class _Places:
+class UnitPlaces:
     """The columns of the windows of a SELECT: read ones and new ones, each once."""
 
     names: Names
@@ -191,7 +217,7 @@ class _Places:
         default_factory=dict
     )
     firsts: dict[str, exp.Expr] = field(default_factory=dict)
-    tiles: dict[str, exp.Expr] = field(default_factory=dict)
+    computed_last: dict[str, _OfPlaces] = field(default_factory=dict)
 
     def of_window(self, node: exp.Window) -> str:
         """Read a window function; returns the column of its values."""
@@ -220,6 +246,8 @@ class _Places:
             order = None  # of all rows, their order says nothing
         elif node.args.get("spec") and kind not in _FRAMED and not _is_at_end(function, frame):
             raise self._refuse_frame(node)
+        if isinstance(frame, _Near) and order is None:
+            raise self._refuse_frame(node)
         if order is None and kind in _BY_ORDER:
             raise self._refuse(
                 f"{written_name(function)} needs an order",
@@ -228,6 +256,8 @@ class _Places:
             )
         among = [self._over(key) for key in node.args.get("partition_by") or ()]
         terms = [] if order is None else [self._sorted(term) for term in order.expressions]
+        if isinstance(frame, _Near):
+            return self._near(node, kind, argument, among, terms, frame)
         if isinstance(function, exp.LastValue):
             terms = [
                 replace(term, descending=not term.descending, nulls_first=not term.nulls_first)
@@ -236,8 +266,8 @@ class _Places:
         if frame is _Frame.TO_ROW and kind in _FRAMED:
             if not terms:
                 raise self._refuse_frame(node)
-            terms = [Sorted(self._value(PlaceFunction.NUMBER, None, among, terms, node, 0))]
-        return self._value(kind, argument, among, terms, node, self._distance(function))
+            terms = [Sorted(self.value(PlaceFunction.NUMBER, None, among, terms, node))]
+        return self.value(kind, argument, among, terms, node, self._distance(function))
 
     def _of_places(self, node: exp.Window, function: exp.Ntile | exp.DenseRank) -> str:
         """Read DENSE_RANK and NTILE, which follow from numbers and ranks of rows."""
@@ -255,19 +285,72 @@ class _Places:
             )
         among = [self._over(key) for key in node.args.get("partition_by") or ()]
         terms = [self._sorted(term) for term in order.expressions]
-        number = self._value(PlaceFunction.NUMBER, None, among, terms, node, 0)
+        number = self.value(PlaceFunction.NUMBER, None, among, terms, node)
         name = self.names.new_column()
         if isinstance(function, exp.Ntile):
-            rows = self._value(PlaceFunction.ROWS, None, among, [], node, 0)
-            self.tiles[name] = _tile(generated_column(number), generated_column(rows), tiles)
+            rows = self.value(PlaceFunction.ROWS, None, among, [], node)
+            tile = _tile(generated_column(number), generated_column(rows), tiles)
+            self.computed_last[name] = _OfPlaces(tile, BIGINT, _PLACES)
             return name
-        rank = self._value(PlaceFunction.RANK, None, among, terms, node, 0)
+        rank = self.value(PlaceFunction.RANK, None, among, terms, node)
         same = exp.EQ(this=generated_column(rank), expression=generated_column(number))
         self.firsts[name] = exp.Case(ifs=[exp.If(this=same, true=generated_column(rank))])
         first = resolved_column(name, name)
-        return self._value(PlaceFunction.VALUES, first, among, [Sorted(rank)], node, 0)
+        return self.value(PlaceFunction.VALUES, first, among, [Sorted(rank)], node)
 
-    def _frame(self, node: exp.Window) -> _Frame:
+    def _near(
+        self,
+        node: exp.Window,
+        function: PlaceFunction,
+        argument: exp.Expr | None,
+        among: Sequence[exp.Expr],
+        order: Sequence[Sorted],
+        frame: _Near,
+    ) -> str:
+        """Read a function of the rows near each one; returns the column of its values."""
+        number, total = (
+            generated_column(self.value(place, None, among, by, node))
+            for place, by in ((PlaceFunction.NUMBER, order), (PlaceFunction.ROWS, ()))
+        )
+        name = self.names.new_column()
+        if argument is None:
+            most = ColumnPolicy(0, len(frame.places))
+            self.computed_last[name] = _OfPlaces(_rows_near(number, total, frame), BIGINT, most)
+            return name
+        of = self._over(argument)
+        if function in _TOTALS and not is_number(of, self.source.table):
+            raise self._no_number(node)
+        if is_enumerated(of):
+            raise enum_order(of, self.names.text)
+        whole = is_integral(of, self.source.table)
+        bounds = range_of(of, self.source.policy, self.source.table)
+        if function in _TOTALS and not whole:
+            of = exp.cast(exp.paren(of), exp.DType.DOUBLE)
+        value = resolved_column(self.column(of), output_name(of))
+        values = [
+            generated_column(self._beside(value, place, among, order, node))
+            for place in frame.places
+        ]
+        self.computed_last[name] = _of_values(
+            function, values, self.source.type_of(value.name), bounds, whole=whole
+        )
+        return name
+
+    def _beside(
+        self,
+        value: exp.Column,
+        place: int,
+        among: Sequence[exp.Expr],
+        order: Sequence[Sorted],
+        node: exp.Window,
+    ) -> str:
+        """Return the column of the value so many rows behind each one, or before it."""
+        if place == 0:
+            return value.name
+        function = PlaceFunction.AFTER if place > 0 else PlaceFunction.BEFORE
+        return self.value(function, value, among, order, node, abs(place))
+
+    def _frame(self, node: exp.Window) -> _Frame | _Near:
         """Read which rows a window's function is of."""
         spec = node.args.get("spec")
         if not _WINDOW.hold(node) or (spec is not None and not _FRAME.hold(spec)):
@@ -282,15 +365,21 @@ class _Places:
                 return _Frame.WHOLE
             if end == ("CURRENT ROW", None):
                 return _Frame.TO_ROW if said["kind"] == "ROWS" else _Frame.TO_EQUALS
+        first, last = _place_of(*start), _place_of(*end)
+        if said["kind"] != "ROWS" or first is None or last is None:
+            raise self._refuse_frame(node)
+        if first <= last < first + _MOST_BESIDE:
+            return _Near(first, last)
         raise self._refuse_frame(node)
 
     def _refuse_frame(self, node: exp.Window) -> QueryRefused:
         return self._refuse(
             "a window over private rows has PARTITION BY and ORDER BY, and a frame that is of all "
-            "rows or of those up to the row",
+            "rows, of those up to the row, or of some rows near it",
             node,
             "Write … OVER (PARTITION BY … ORDER BY …), and for a running total ROWS UNBOUNDED "
-            "PRECEDING behind the order. Of the rows near each one, LAG(x, 2) and LEAD(x) tell.",
+            "PRECEDING behind the order. Of the rows near each one COUNT, SUM, AVG, MIN and MAX "
+            f"tell, with ROWS BETWEEN 6 PRECEDING AND CURRENT ROW, of {_MOST_BESIDE} at most.",
         )
 
     def _distance(self, function: exp.Expr) -> int:
@@ -311,17 +400,18 @@ class _Places:
         for term in order:
             term.set("this", sorting_key(term.this, self.select).copy())
         terms = [self._sorted(term) for term in order]
-        return self._value(PlaceFunction.NUMBER, None, among, terms, on, 0)
+        return self.value(PlaceFunction.NUMBER, None, among, terms, on)
 
-    def _value(
+    def value(
         self,
         function: PlaceFunction,
         argument: exp.Expr | None,
         among: Sequence[exp.Expr],
         order: Sequence[Sorted],
         node: exp.Expr,
-        distance: int,
+        distance: int = 0,
     ) -> str:
+        """Return the column of a function of the places of rows among those alike."""
         keys = [key.unnest() for key in among]
         if not _names_unit(keys, self.source):
             raise self._refuse(
@@ -335,19 +425,14 @@ class _Places:
         of = None if argument is None else self._over(argument)
         if function in _TOTALS and of is not None:
             if not is_number(of, self.source.table):
-                raise self.names.refuse(
-                    "the summed value is not a number",
-                    "not_numeric",
-                    node,
-                    hint="Cast it to a number: CAST(x AS DOUBLE).",
-                )
+                raise self._no_number(node)
             if function is PlaceFunction.SUM and is_integral(of, self.source.table):
                 function = PlaceFunction.WHOLE_SUM
         value = PlaceValue(
             "",
             function,
-            None if of is None else self._column(of),
-            tuple(dict.fromkeys(map(self._column, keys))),
+            None if of is None else self.column(of),
+            tuple(dict.fromkeys(map(self.column, keys))),
             tuple(order),
             distance,
         )
@@ -363,6 +448,14 @@ class _Places:
         name = self.names.new_column()
         return self.values.setdefault(value, (name, identity, known, enumerated))[0]
 
+    def _no_number(self, node: exp.Expr) -> QueryRefused:
+        return self.names.refuse(
+            "the summed value is not a number",
+            "not_numeric",
+            node,
+            hint="Cast it to a number: CAST(x AS DOUBLE).",
+        )
+
     def _over(self, node: exp.Expr) -> exp.Expr:
         return self.names.over_aliases(node, self.select, self.source).unnest()
 
@@ -377,9 +470,9 @@ class _Places:
         if is_enumerated(key):
             raise enum_order(key, self.names.text)
         nulls_first = bool(term.args.get("nulls_first"))
-        return Sorted(self._column(key), bool(term.args.get("desc")), nulls_first)
+        return Sorted(self.column(key), bool(term.args.get("desc")), nulls_first)
 
-    def _column(self, node: exp.Expr) -> str:
+    def column(self, node: exp.Expr) -> str:
         """Return the column that an expression is, or will be."""
         check_row_expression(node, self.names.text)
         refuse_unlike(node, self.source.type_of, self.names.text)
@@ -416,12 +509,16 @@ class _Places:
         later = [value for value in made if named.intersection(each.name for each in value.order)]
         rows: RowSet = Placed(source.rows, tuple(value for value in made if value not in later))
         if self.firsts:
-            rows = _with_places(rows, self.firsts)
+            rows = _with_places(rows, self.firsts, [BIGINT] * len(self.firsts))
         if later:  # sorted by the others
             rows = Placed(rows, tuple(later))
-        if self.tiles:
-            rows = _with_places(rows, self.tiles)
-        fields += [Field(*("", name, name, BIGINT, _PLACES), merged=True) for name in self.tiles]
+        if self.computed_last:
+            made_last = {name: each.expression for name, each in self.computed_last.items()}
+            rows = _with_places(rows, made_last, [e.type for e in self.computed_last.values()])
+        fields += [
+            Field(*("", name, name, each.type, each.known), merged=True)
+            for name, each in self.computed_last.items()
+        ]
         types = {column.name: column.type for column in rows.columns}
         shown = replace(
             source,
@@ -437,10 +534,12 @@ class _Places:
         return self.names.refuse(reason, "window_over_private_rows", node, hint)
 
 
-def _with_places(rows: RowSet, computed: Mapping[str, exp.Expr]) -> RowSet:
-    """Add whole numbers that are computed of places."""
+def _with_places(
+    rows: RowSet, computed: Mapping[str, exp.Expr], types: Sequence[SqlType]
+) -> RowSet:
+    """Add values of some types that are computed of places."""
     made = tuple(Computed(name, node) for name, node in computed.items())
-    return Typed(Extend(rows, made), tuple(Column(name, BIGINT) for name in computed))
+    return Typed(Extend(rows, made), tuple(map(Column, computed, types)))
 
 
 def _tile(number: exp.Expr, rows: exp.Expr, tiles: int) -> exp.Expr:
@@ -466,8 +565,74 @@ def _tile(number: exp.Expr, rows: exp.Expr, tiles: int) -> exp.Expr:
     )
 
 
-def _is_at_end(function: exp.Expr, frame: _Frame) -> bool:
+def _place_of(count: str, side: str | None) -> int | None:
+    """Read an end of a frame as a number of rows behind the row; None for another end."""
+    if (count, side) == ("CURRENT ROW", None):
+        return 0
+    if not count.isdecimal() or int(count) > _MOST_BESIDE:
+        return None
+    return {"PRECEDING": -int(count), "FOLLOWING": int(count)}.get(side or "")
+
+
+def _rows_near(number: exp.Expr, total: exp.Expr, frame: _Near) -> exp.Expr:
+    """Write how many rows there are in a frame that moves with the row."""
+    zero, one = exp.Literal.number(0), exp.Literal.number(1)
+
+    def beside(place: int) -> exp.Expr:
+        return exp.paren(exp.Add(this=number.copy(), expression=exp.Literal.number(place)))
+
+    last = exp.Least(this=beside(frame.last), expressions=[total], ignore_nulls=True)
+    first = exp.Greatest(this=beside(frame.first), expressions=[one], ignore_nulls=True)
+    between = exp.paren(exp.Sub(this=last, expression=first))
+    found = exp.Add(this=between, expression=one.copy())
+    return exp.Greatest(this=found, expressions=[zero], ignore_nulls=True)
+
+
+def _of_values(
+    function: PlaceFunction,
+    values: Sequence[exp.Expr],
+    type_: SqlType,
+    bounds: tuple[float, float] | None,
+    *,
+    whole: bool,
+) -> _OfPlaces:
+    """Write a function of the values of some rows, whose order does not matter."""
+
+    def added(parts: list[exp.Expr]) -> exp.Expr:
+        return exp.paren(reduce(lambda a, b: exp.Add(this=a, expression=b), parts))
+
+    zero, one = exp.Literal.number(0), exp.Literal.number(1)
+    none = [exp.Is(this=value.copy(), expression=exp.null()) for value in values]
+    number = added(
+        [exp.Case(ifs=[exp.If(this=n, true=zero.copy())], default=one.copy()) for n in none]
+    )
+    known = None if bounds is None else ColumnPolicy(*bounds)
+    if function is PlaceFunction.VALUES:
+        return _OfPlaces(number, BIGINT, ColumnPolicy(0, len(values)))
+    if function in _EXTREMES:
+        least = function is PlaceFunction.LEAST
+        first, *others = [value.copy() for value in values]
+        made = (exp.Least if least else exp.Greatest)(
+            this=first, expressions=others, ignore_nulls=True
+        )
+        return _OfPlaces(made if others else first, type_, known)
+    total = added([exp.Coalesce(this=value.copy(), expressions=[zero.copy()]) for value in values])
+    there = exp.GT(this=number.copy(), expression=zero.copy())
+    if function is PlaceFunction.AVERAGE:
+        value = exp.Div(this=exp.cast(total, exp.DType.DOUBLE), expression=number)
+        return _OfPlaces(exp.Case(ifs=[exp.If(this=there, true=value)]), DOUBLE, known)
+    most = len(values)
+    if bounds is not None:
+        low, high = bounds
+        known = ColumnPolicy(min(low, most * low), max(high, most * high))
+    found = exp.Case(ifs=[exp.If(this=there, true=total)])
+    return _OfPlaces(found, BIGINT if whole else DOUBLE, known)
+
+
+def _is_at_end(function: exp.Expr, frame: _Frame | _Near) -> bool:
     """Tell whether a frame has the end of its part whose value is asked for."""
+    if isinstance(frame, _Near):
+        return False
     return isinstance(function, exp.FirstValue) or (
         isinstance(function, exp.LastValue) and frame is _Frame.WHOLE
     )
