@@ -47,7 +47,6 @@ OTHERS, OURS = statements(), own_statements()
 REFUSED = (
     "SELECT a, b, COUNT(*) FROM (SELECT user_id, channel AS a FROM orders UNION ALL BY NAME",
     "SELECT COUNT(*) FROM users WHERE manager_id IN (SELECT user_id FROM orders)",
-    "SELECT COUNT(*) FROM orders WHERE amount > ALL (SELECT list_price FROM products)",
     "SELECT COUNT(*) FROM orders WHERE order_date BETWEEN SYMMETRIC",
     "SELECT split_part(channel, 'n', 1) AS a, split_part(channel, '', 1) AS b",
     "SELECT users.country, COUNT(*) FROM orders users JOIN events orders",

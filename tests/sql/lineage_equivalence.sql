@@ -263,3 +263,9 @@ SELECT count(*) FROM (SELECT uid FROM visits GROUP BY uid HAVING min(n) = quanti
 SELECT c, m, count(*) FROM (SELECT uid, count(*) OVER w AS c, max(s) OVER w AS m FROM visits WINDOW w AS (PARTITION BY uid ORDER BY n, k, s, x ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING)) GROUP BY c, m ORDER BY c, m
 SELECT t, v, count(*) FROM (SELECT uid, sum(n + 1) OVER w AS t, count(x) OVER w AS v FROM visits WINDOW w AS (PARTITION BY uid ORDER BY n DESC, k, s, x ROWS BETWEEN CURRENT ROW AND 3 FOLLOWING)) GROUP BY t, v ORDER BY t, v
 SELECT a, count(*) FROM (SELECT uid, avg(k) OVER (PARTITION BY uid ORDER BY n, k, s, x ROWS 1 PRECEDING) AS a, min(n) OVER (PARTITION BY uid, k ORDER BY n, s, x ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) AS m FROM visits) WHERE m > 0 GROUP BY a ORDER BY a
+SELECT n > ALL (SELECT size FROM shops WHERE size < 12) AS a, count(*) FROM visits GROUP BY a ORDER BY a
+SELECT n < ANY (SELECT size FROM shops s WHERE s.k = v.k) AS a, count(*) FROM visits v GROUP BY a ORDER BY a
+SELECT count(*) FROM visits v WHERE NOT n >= ALL (SELECT n FROM visits w WHERE w.uid = v.uid AND w.k = v.k) OR s = ALL (SELECT city FROM towns WHERE region = 'south')
+SELECT a, count(*) FROM (SELECT uid, k <> ANY (SELECT k FROM shops) AS a FROM visits) GROUP BY a ORDER BY a
+SELECT t, count(*) FROM (SELECT uid, max((SELECT size FROM shops s WHERE s.k = v.k AND s.name <> 'town1' AND s.uid = s.k)) AS t FROM visits v GROUP BY uid) GROUP BY t ORDER BY t
+SELECT r, c, count(*) FROM (SELECT uid, (SELECT region FROM towns t WHERE t.city = v.s) AS r, count(*) FILTER (WHERE k IN (SELECT k FROM shops)) AS c FROM visits v GROUP BY uid, r) GROUP BY r, c ORDER BY r, c

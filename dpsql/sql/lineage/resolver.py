@@ -62,6 +62,7 @@ from dpsql.sql.lineage.semijoins import (
     asks_if_true,
     is_plain,
     marked,
+    quantified_as_tests,
     refuse_form,
     row_parts,
     semi_joined,
@@ -594,11 +595,14 @@ class Lineage:
             return None
         placing = asks_for_places(select)
         source = rows_apart(self.operators, source) if placing else self.operators.settled(source)
-        found = keys_with_unit(self.names, select, source, self.tables.link_keys)
-        if found is None:
+        if keys_with_unit(self.names, select, source, self.tables.link_keys) is None:
             return None
+        made = Stand()
+        source = self._filtered(source, select.args.get("where"), scope, made)
+        source, select = self._with_marks(select, source, scope, made)
+        found = keys_with_unit(self.names, select, source, self.tables.link_keys)
+        assert found is not None, "no key is gone"
         keys, source = found
-        source = self._filtered(source, select.args.get("where"), scope, Stand())
         if placing:
             source, select = with_quantiles(self.names, self.operators, select, source, keys)
         groups, listed = per_unit(self.names, self.operators, select, source, keys)
@@ -657,6 +661,7 @@ class Lineage:
         any. ``made`` are those of the same SELECT, which stand for equal ones.
         """
         holder = exp.Paren(this=root.copy())
+        quantified_as_tests(self.names, holder, source)
         tests, values = list(tests_within(holder)), list(values_within(holder))
         if not tests and not values:
             self._refuse_correlated(root, source, scope)
@@ -803,7 +808,7 @@ class Lineage:
     ) -> tuple[Relation, exp.Select]:
         """Add what the subqueries in a select list say to the rows; as :meth:`_marked`."""
         items = select.expressions
-        if not any(True for item in items for _ in (*tests_within(item), *values_within(item))):
+        if not any(map(_asks_others, items)):
             return source, select
         listed = select.copy()
         _name_subqueries(listed)
@@ -879,11 +884,16 @@ def _columns_of(rows: Relation) -> Callable[[exp.Column], bool]:
     return lambda column: bool(rows.matches(column.table, column.name))
 
 
+def _asks_others(item: exp.Expr) -> bool:
+    """Tell whether a subquery in a select item says something of each row."""
+    found = (*tests_within(item), *values_within(item))
+    return bool(found) or item.find(exp.Any, exp.All) is not None
+
+
 def _name_subqueries(select: exp.Select) -> None:
     """Give select items with subqueries the aliases that they have as the answer's columns."""
     for item in list(select.expressions):
-        found = (*tests_within(item), *values_within(item))
-        if found and not isinstance(item, exp.Alias):
+        if _asks_others(item) and not isinstance(item, exp.Alias):
             put(item, exp.alias_(item.copy(), output_name(item), quoted=True, copy=False))
 
 

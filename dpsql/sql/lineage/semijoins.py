@@ -51,16 +51,18 @@ from dpsql.sql.lineage.names import (
     columns_below,
     generated_column,
     in_known_words,
+    mark_resolved,
     resolved_column,
 )
 from dpsql.sql.lineage.relation import Field, Identity, Relation
 from dpsql.syntax.arguments import NodeArguments
-from dpsql.syntax.text import output_name
+from dpsql.syntax.text import output_name, put
 
 _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
     exp.In: NodeArguments("this query"),
     exp.Exists: NodeArguments("this"),
 }
+_COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _BRACKETS: Final = NodeArguments("this")  # LIMIT and the like may stand behind them
 _PLAIN = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
 
@@ -295,6 +297,55 @@ def asks_if_true(node: exp.Expr) -> bool:
     while isinstance(above, exp.And | exp.Or | exp.Paren):
         above = above.parent
     return isinstance(above, exp.Where)
+
+
+def quantified_as_tests(names: Names, root: exp.Expr, source: Relation) -> None:
+    """Write ``x > ALL (SELECT …)`` and ``x < ANY (SELECT …)`` with EXISTS, in place.
+
+    ALL is false where some value is not so compared, and ANY true where one is; else they are
+    unknown where the comparison with some value is. What is compared is named as ``source`` has it,
+    so that no column of the subquery is meant. Other forms are left as they are.
+    """
+    for node in list(outside_subqueries(root)):
+        word = node.expression if isinstance(node, _COMPARISONS) else None
+        query = word.this.unnest() if isinstance(word, exp.Any | exp.All) else None
+        if not isinstance(query, exp.Select) or not is_plain(query) or len(query.selects) != 1:
+            continue
+        value = query.selects[0].unalias()
+        subject = exp.Paren(this=node.this.copy())
+        columns = columns_below(subject)
+        known = all(len(source.matches(column.table, column.name)) == 1 for column in columns)
+        if not known or isinstance(value, exp.Star) or subject.find(exp.Query):
+            continue
+        for column in columns:
+            names.resolve_column(column, source)
+            mark_resolved(column)
+        compared = exp.paren(type(node)(this=subject.this, expression=exp.paren(value.copy())))
+        every = isinstance(word, exp.All)
+        deciding = exp.Not(this=compared.copy()) if every else compared.copy()
+        if asks_if_true(node):
+            if every:
+                deciding = exp.Not(this=exp.Is(this=compared.copy(), expression=exp.true()))
+            decided = _exists(query, deciding)
+            put(node, exp.Not(this=decided) if every else decided)
+            continue
+        unknown = exp.cast(exp.null(), exp.DType.BOOLEAN)
+        ifs = [
+            exp.If(this=_exists(query, deciding), true=exp.Boolean(this=not every)),
+            exp.If(this=_exists(query, _is_null(compared)), true=unknown),
+        ]
+        put(node, exp.paren(exp.Case(ifs=ifs, default=exp.Boolean(this=every))))
+
+
+def _exists(query: exp.Select, condition: exp.Expr) -> exp.Exists:
+    """Ask whether some row of a plain subquery fulfils a condition, too."""
+    query = query.copy()
+    query.set("expressions", [exp.Literal.number(1)])
+    query.set("distinct", None)
+    where = query.args.get("where")
+    parts = [condition] if where is None else [exp.paren(where.this.copy()), condition]
+    query.set("where", exp.Where(this=exp.and_(*parts)))
+    return exp.Exists(this=query)
 
 
 def _is_null(node: exp.Expr) -> exp.Is:
