@@ -595,14 +595,16 @@ class Lineage:
             return None
         placing = asks_for_places(select)
         source = rows_apart(self.operators, source) if placing else self.operators.settled(source)
-        if keys_with_unit(self.names, select, source, self.tables.link_keys) is None:
-            return None
-        made = Stand()
-        source = self._filtered(source, select.args.get("where"), scope, made)
-        source, select = self._with_marks(select, source, scope, made)
         found = keys_with_unit(self.names, select, source, self.tables.link_keys)
-        assert found is not None, "no key is gone"
-        keys, source = found
+        if found is None:
+            return None
+        made, (keys, source) = Stand(), found
+        source = self._filtered(source, select.args.get("where"), scope, made)
+        source, marked_up = self._with_marks(select, source, scope, made)
+        if marked_up is not select:
+            select = marked_up
+            found = keys_with_unit(self.names, select, source, self.tables.link_keys)
+            keys = keys if found is None else found[0]
         if placing:
             source, select = with_quantiles(self.names, self.operators, select, source, keys)
         groups, listed = per_unit(self.names, self.operators, select, source, keys)

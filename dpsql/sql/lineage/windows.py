@@ -324,8 +324,9 @@ class UnitPlaces:
             raise enum_order(of, self.names.text)
         whole = is_integral(of, self.source.table)
         bounds = range_of(of, self.source.policy, self.source.table)
-        if function in _TOTALS and not whole:
-            of = exp.cast(exp.paren(of), exp.DType.DOUBLE)
+        if function in _TOTALS:
+            summed = exp.DType.BIGINT if whole else exp.DType.DOUBLE
+            of = exp.cast(exp.paren(of), summed)
         value = resolved_column(self.column(of), output_name(of))
         values = [
             generated_column(self._beside(value, place, among, order, node))
@@ -608,7 +609,8 @@ def _of_values(
     )
     known = None if bounds is None else ColumnPolicy(*bounds)
     if function is PlaceFunction.VALUES:
-        return _OfPlaces(number, BIGINT, ColumnPolicy(0, len(values)))
+        counted = exp.cast(number, exp.DType.BIGINT)
+        return _OfPlaces(counted, BIGINT, ColumnPolicy(0, len(values)))
     if function in _EXTREMES:
         least = function is PlaceFunction.LEAST
         first, *others = [value.copy() for value in values]
