@@ -78,7 +78,7 @@ class LimitedOrder:
         return min(int(number), released)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Source:
     """The rows of a block, and their columns.
 

@@ -34,7 +34,6 @@ from dpsql.privacy.mechanisms.bounds_choice import (
 )
 from dpsql.privacy.sampling.entropy import EntropySource
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
-from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import Gathered, RowValue, step
 from dpsql.sql.rewrite.rewrite import Aggregated, Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows, Staged
@@ -165,7 +164,7 @@ def _with_values(rows: PrivateRows) -> Sql:
     arguments = []
     for index, measure in enumerate(rows.plan.block.values_alone):
         assert measure.argument is not None
-        source = total_sql(measure.argument, rows.table, rows.dialect)
+        source = rows.written(measure.argument)
         arguments.append(sql("{} AS {}", source, _value(rows, index)))
     return rows.select(arguments)
 
@@ -250,7 +249,7 @@ def _sized(rows: PrivateRows) -> tuple[Sql, Sql]:
     arguments, steps, totals = [], [], []
     for measure, name in named:
         assert measure.argument is not None
-        source = total_sql(measure.argument, rows.table, dialect)
+        source = rows.written(measure.argument)
         arguments.append(sql("{} AS {}", source, name))
         value = RowValue.of(measure.argument, name, rows.table, dialect)
         steps.append(sql("{} AS {}", step(measure, value, dialect), name))

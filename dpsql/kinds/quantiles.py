@@ -32,7 +32,6 @@ from dpsql.privacy.mechanisms.additive import Steps
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile, Histograms
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
-from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import RowValue, clamped_step
 from dpsql.sql.rewrite.rows import PrivateRows
 
@@ -304,7 +303,7 @@ def _placed(rows: PrivateRows, ranked: Ranked, chosen: Sql) -> Sql:
     """Select rows with their group's row id, their point and their unit's start."""
     dialect, groups = rows.dialect, quoted(GROUPS)
     value, point, start = (rows.internal(name) for name in ("value", "point", "start"))
-    argument = sql("{} AS {}", total_sql(ranked.argument, rows.table, dialect), value)
+    argument = sql("{} AS {}", rows.written(ranked.argument), value)
     given = RowValue.of(ranked.argument, value, rows.table, dialect)
     step = clamped_step(ranked.lattice, given, dialect)
     # One more column than the cap hashes, so that the two are independent.

@@ -20,7 +20,6 @@ from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT
 from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.expressions.ranges import Numbers
-from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import RowValue
 from dpsql.sql.rewrite.rows import PrivateRows
 
@@ -44,7 +43,7 @@ def value_bounds_sql(
     name, place, weight = rows.internal("value"), quoted(_PLACE), quoted(_WEIGHT)
     found, pairs, sizes = (rows.internal(each) for each in ("found", "pairs", "sizes"))
     given = RowValue.of(value.argument, name, rows.table, dialect)
-    written = total_sql(value.argument, rows.table, dialect)
+    written = rows.written(value.argument)
     doubles = sql(
         "SELECT {}, {} AS {name} FROM {}",
         rows.unit,

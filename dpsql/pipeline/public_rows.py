@@ -63,7 +63,8 @@ class PublicRows:
         return _named(node, {n: (c.path, c.column) for n, c in columns.items()}, self.tables)
 
     def _renamed(self, path: RelationPath, table: Table) -> RowSet:
-        names = ((c.name, _column((path, c.name), self.tables).name) for c in table.columns)
+        place = [*self.tables].index(path)
+        names = ((c.name, _numbered(place, n)) for n, c in enumerate(table.columns))
         return Rename(Scan(table), tuple(names))
 
 
@@ -170,8 +171,14 @@ def _named(
 
 
 def _column(place: _Place, tables: Mapping[RelationPath, Table]) -> exp.Column:
-    """Name a column by numbers: an engine may cut off a name that is longer than its own."""
+    """Return a column of one of the tables as it is named beside the others."""
     path, column = place
     table = tables[path]
-    number = [each is table.column(column) for each in table.columns].index(True)
-    return generated_column(f"{INTERNAL_PREFIX}{[*tables].index(path)}_{number}")
+    found = table.column(column)
+    number = next(n for n, each in enumerate(table.columns) if each is found)
+    return generated_column(_numbered([*tables].index(path), number))
+
+
+def _numbered(table: int, column: int) -> str:
+    """Name a column by numbers: an engine may cut off a name that is longer than its own."""
+    return f"{INTERNAL_PREFIX}{table}_{column}"

@@ -46,13 +46,13 @@ _FAILS_TO_CAST: Final = "BIGNUM"
 _CALL: Final = NodeArguments("this expressions")
 
 
-def _parts_called(tree: exp.Expr) -> exp.Expr:
+def _parts_called(tree: exp.Expr, nodes: Sequence[exp.Expr]) -> exp.Expr:
     """Write EXTRACT(hour FROM t) as hour(t), and parts of values as functions of these.
 
     The first is the function that all versions of DuckDB plan, the others need no brackets. Uses
-    up the tree.
+    up the tree, of which ``nodes`` are written so.
     """
-    for node in list(tree.find_all(exp.Extract, *_CALLED)):
+    for node in nodes:
         call: exp.Expr
         if type(node) in _CALLED:
             name, arguments = _CALLED[type(node)](node)
@@ -157,10 +157,13 @@ class DuckDBDialect(Dialect):
         The generator leaves out arguments that it does not know: of nodes that have no others than
         those that an expression may have, all are written.
         """
+        called = []
         for part in tree.walk():
             if not (is_row_node(part) or _is_try(part)):
                 raise _not_written()
-        tree = _parts_called(tree)
+            if type(part) is exp.Extract or type(part) in _CALLED:
+                called.append(part)
+        tree = _parts_called(tree, called)
         generator = _GENERATOR.generator(
             comments=False, identify=True, unsupported_level=ErrorLevel.RAISE
         )

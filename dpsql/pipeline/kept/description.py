@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
+from dpsql.core.identity_memory import IdentityMemory
 from dpsql.core.schema import Column, LeftOut, Remark, Table
 from dpsql.core.sql_types import SqlType
 from dpsql.ir.measures import (
@@ -239,12 +240,12 @@ _NOTHING: Final[Mapping[int, str]] = MappingProxyType({})
 class Descriptions:
     """Writes descriptions, in the words of all classes that it may meet.
 
-    A relation that is met again is not digested again. It is known by its id, and kept for as long.
+    A relation that is met again, alone or in another, is not digested again.
     """
 
     vocabulary: Vocabulary
-    _digests: dict[int, tuple[RowSet, str]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
+    _digests: IdentityMemory[RowSet, None, str] = field(
+        default_factory=IdentityMemory, init=False, repr=False, compare=False
     )
 
     def of(self, value: object) -> str:
@@ -310,14 +311,14 @@ class Descriptions:
 
         A part that is read twice is described once, as it would double with every step else.
         """
-        found = self._digests.get(id(rows))
-        if found is not None:
-            return found[1]
         known: dict[int, str] = {}
         for node in bottom_up(rows):
-            text = f"{self._words(node).word}({','.join(self._parts(node, known))})"
-            known[id(node)] = f"rows.{digest(text)}"
-        self._digests[id(rows)] = rows, known[id(rows)]
+            found = self._digests.get(node, None)
+            if found is None:
+                text = f"{self._words(node).word}({','.join(self._parts(node, known))})"
+                found = f"rows.{digest(text)}"
+                self._digests.keep(node, None, found)
+            known[id(node)] = found
         return known[id(rows)]
 
     def _of_tree(self, part: object) -> str:

@@ -22,6 +22,8 @@ from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 
 STATISTIC_DIGITS: Final = 32
 """How many digits of a fingerprint name the statistic that is released, the first ones."""
+_DESCRIPTIONS: Final = Descriptions(VOCABULARY)
+"""Of all questions: a relation that several parts of one share is described once."""
 
 
 def fingerprint(plans: Sequence[BlockPlan], vocabulary: Vocabulary = VOCABULARY) -> str:
@@ -32,7 +34,8 @@ def fingerprint(plans: Sequence[BlockPlan], vocabulary: Vocabulary = VOCABULARY)
     added up, 32 more at the end name their rows: see :func:`rows_fingerprint`. Each part is half a
     SHA-256. ``vocabulary`` has the words of all that the plans are made of.
     """
-    described = Descriptions(vocabulary)  # of both, whose relations are the same
+    shared = vocabulary is VOCABULARY
+    described = _DESCRIPTIONS if shared else Descriptions(vocabulary)
     statistic = _digest_of(described.of(tuple(map(_statistic, plans))))[:STATISTIC_DIGITS]
     whole = _digest_of(described.of(tuple(plans)))[:STATISTIC_DIGITS]
     adds = len(plans) == 1 and release_kind(plans[0]).adds_up
@@ -49,7 +52,7 @@ def rows_fingerprint(block: Block) -> str:
 
 def rows_fingerprints(block: Block, parameters: Iterable[Parameters]) -> Iterator[str]:
     """Hash the rows of a block with each of these parameters in place of its own."""
-    described = Descriptions(VOCABULARY)
+    described = _DESCRIPTIONS
     rows = ("rows", block.source, block.unit_name, block.unit_column, block.condition)
     begins = described.together(rows)  # once
     for each in parameters:
@@ -74,7 +77,7 @@ def estimate_fingerprints(plan: BlockPlan, estimates: Iterable[LeftOutPlan]) -> 
 
     The price is no input: a release at one price answers an estimate at another.
     """
-    block, described = plan.block, Descriptions(VOCABULARY)
+    block, described = plan.block, _DESCRIPTIONS
     # Of all estimates at a block, and described once.
     rows = ("left out", block.source, block.unit_column, block.condition, block.keys)
     begins = described.together(rows)
@@ -142,7 +145,7 @@ def _size(number: float) -> int:
 
 
 def _digest(asked: object) -> str:
-    return _digest_of(Descriptions(VOCABULARY).of(asked))
+    return _digest_of(_DESCRIPTIONS.of(asked))
 
 
 def _digest_of(description: str) -> str:

@@ -10,12 +10,12 @@ each of its runs: its text is kept as long as the relation itself (:func:`from_c
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
 
+from dpsql.core.identity_memory import IdentityMemory
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import EMPTY_SQL, Sql, join, number, sql
@@ -63,6 +63,7 @@ _JOINS: Final = {
     JoinKind.LEFT: sql("LEFT JOIN"),
     JoinKind.RIGHT: sql("RIGHT JOIN"),
 }
+_KEPT: Final = IdentityMemory[RowSet, Dialect, Sql]()
 _OPERATORS: Final = {
     SetOperator.UNION: sql("UNION"),
     SetOperator.EXCEPT: sql("EXCEPT"),
@@ -77,7 +78,7 @@ def from_clause(rows: RowSet, dialect: Dialect) -> Sql:
     """
     if isinstance(rows, Scan):
         return dialect.table(rows.table)
-    return _KEPT.text(rows, dialect) or FromClauses(dialect).kept(rows)
+    return _KEPT.get(rows, dialect) or FromClauses(dialect).kept(rows)
 
 
 class FromClauses:
@@ -99,6 +100,7 @@ class FromClauses:
         """Write a relation that :func:`from_clause` will be asked for again."""
         text = self.text(rows)
         if not isinstance(rows, Scan):
+            text.render(self._dialect.renderer)  # of which the texts of statements are made
             _KEPT.keep(rows, self._dialect, text)
         return text
 
@@ -335,35 +337,3 @@ def _within(aggregate: Sql, over: Sql) -> Sql:
 def _over(columns: tuple[Column, ...]) -> Table:
     """Return the columns that an expression is over."""
     return Table("", columns)
-
-
-class _Kept:
-    """Texts of relations, as long as the relation lives; told apart by identity."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, tuple[weakref.ref[RowSet], dict[Dialect, Sql]]] = {}
-
-    def text(self, rows: RowSet, dialect: Dialect) -> Sql | None:
-        """Return the text of a relation in a dialect, if it is kept."""
-        found = self._found.get(id(rows))
-        return None if found is None or found[0]() is not rows else found[1].get(dialect)
-
-    def keep(self, rows: RowSet, dialect: Dialect, text: Sql) -> None:
-        """Keep the text of a relation in a dialect."""
-        found = self._found.get(id(rows))
-        if found is None or found[0]() is not rows:
-            found = self._found[id(rows)] = weakref.ref(rows, self._forgetting(id(rows))), {}
-        found[1][dialect] = text
-
-    def _forgetting(self, place: int) -> Callable[[weakref.ref[RowSet]], None]:
-        """Return the callback for a deleted relation, whose id may be reused."""
-
-        def forget(gone: weakref.ref[RowSet]) -> None:
-            found = self._found.get(place)
-            if found is not None and found[0] is gone:
-                del self._found[place]
-
-        return forget
-
-
-_KEPT: Final = _Kept()

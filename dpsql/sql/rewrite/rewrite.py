@@ -39,7 +39,6 @@ from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import Bounding
 from dpsql.sql.expressions.proven_integers import Ranged, count
 from dpsql.sql.expressions.ranges import Numbers, numbers_of
-from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import (
     Gathered,
     RowValue,
@@ -139,10 +138,7 @@ class Rewriter:
         measures = [noisy.measure for noisy in rows.plan.measures]
         # The measures with their columns, and the arguments that they are computed from.
         self._measures = list(zip(measures, rows.measures, strict=True))
-        self._sources = [
-            None if m.argument is None else total_sql(m.argument, rows.table, self.dialect)
-            for m in measures
-        ]
+        self._sources = [None if m.argument is None else rows.written(m.argument) for m in measures]
         self._values = self._shared_values()
         self._roots = self._columns_squared()
 
@@ -275,7 +271,7 @@ class Rewriter:
         """
         table, column = f"{INTERNAL_PREFIX}rows", self.rows.internal("number")
         stored = quoted(table)
-        rows = self._steps([(total_sql(number, self.rows.table, self.dialect), column)])
+        rows = self._steps([(self.rows.written(number), column)])
         pair = [self.rows.unit, *self.rows.keys]
         same = join(
             " AND ",

@@ -8,12 +8,15 @@ quoted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
+from sqlglot import exp
+
+from dpsql.core.identity_memory import IdentityMemory
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, join, literal, sql
@@ -21,12 +24,14 @@ from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import VARCHAR
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.plan import BlockPlan
-from dpsql.ir.query import Key
+from dpsql.ir.query import Key, Source
 from dpsql.sql.expressions.proven_integers import Ranged
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.relations.from_clause import from_clause
 
 _DRAWN: Final = 2**32  # numbers that the bits of a salted hash may be
+_WRITTEN: Final = IdentityMemory[Source, Hashable, tuple[Sql, exp.Expr]]()
+"""Expressions over rows, as they are written; with each, so that its id stays its own."""
 _RANKS: Final = (sql("dense_rank()"), sql("row_number()"), sql("rank()"))
 
 
@@ -103,8 +108,7 @@ class PrivateRows:
         if block.source.share is not None:
             conditions.append(self._in_sample(unit, block.source.share))
         if block.condition is not None:
-            condition = total_condition_sql(block.condition, self.table, self.dialect)
-            conditions.append(sql("({})", condition))
+            conditions.append(sql("({})", self._once(block.condition, total_condition_sql)))
         source = from_clause(block.source.rows, self.dialect)
         rows = sql("SELECT {} FROM {} WHERE {}", columns, source, join(" AND ", conditions))
         if not self.known:
@@ -113,6 +117,19 @@ class PrivateRows:
         return (
             sql("SELECT * FROM {} WHERE {}", self.dialect.derived(rows), outside) if keys else rows
         )
+
+    def written(self, node: exp.Expr) -> Sql:
+        """Write an expression over the rows, total; once for all statements over them."""
+        return self._once(node, total_sql)
+
+    def _once(self, node: exp.Expr, write: Callable[[exp.Expr, Table, Dialect], Sql]) -> Sql:
+        source, key = self.plan.block.source, (id(node), self.dialect, write)
+        known = _WRITTEN.get(source, key)
+        if known is None:
+            known = write(node, self.table, self.dialect), node
+            known[0].render(self.dialect.renderer)  # of which the texts of statements are made
+            _WRITTEN.keep(source, key, known)
+        return known[0]
 
     def _in_sample(self, unit: Sql, share: Fraction) -> Sql:
         """Write the condition that a unit is in the sample: each with probability ``share``.
@@ -252,7 +269,7 @@ class PrivateRows:
 
     def _key(self, key: Key) -> Sql:
         """Write the key's expression, or its position in the declared domain (NULL outside)."""
-        expression = total_sql(key.expression, self.table, self.dialect)
+        expression = self.written(key.expression)
         if not self.known:
             return expression
         assert key.domain is not None
