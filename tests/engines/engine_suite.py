@@ -171,6 +171,15 @@ WITHIN_A_UNIT: Final = (
     "SELECT u, (SELECT s FROM r w WHERE w.u = r.u ORDER BY a DESC, s, j LIMIT 1) AS v FROM r",
     "SELECT u, (SELECT -j AS j FROM r w WHERE w.u = r.u ORDER BY j LIMIT 1) AS v FROM r",
     "SELECT DISTINCT ON (u) u, j AS v, -j AS j FROM r ORDER BY u, j",
+    "SELECT u, sum(j + 1) OVER (PARTITION BY u ORDER BY a, s, j ROWS BETWEEN 1 PRECEDING AND 1 "
+    "FOLLOWING) AS v FROM r",
+    "SELECT u, count(*) OVER w + count(a) OVER w + max(j) OVER w AS v FROM r WINDOW w AS "
+    "(PARTITION BY u ORDER BY j, s, a ROWS 2 PRECEDING)",
+    "SELECT u, round(avg(j) OVER (PARTITION BY u ORDER BY j, s, a ROWS 1 PRECEDING)) AS v FROM r",
+    "SELECT u, median(j) * 2 AS v FROM r GROUP BY u",
+    "SELECT u, quantile_disc(s, 0.4) AS v FROM r GROUP BY u HAVING quantile_cont(j, 0.5) > -9",
+    "SELECT u, mode(j * 0 + 3) AS v FROM r GROUP BY u",
+    "SELECT u, j > ALL (SELECT j FROM r w WHERE w.u = r.u AND w.s <> r.s) AS v FROM r",
     "SELECT u, CASE WHEN bool_or(j > 0) THEN 1 WHEN bool_and(j > 0) THEN 2 ELSE 3 END AS v FROM r "
     "GROUP BY u",
 )

@@ -576,17 +576,20 @@ def _place_of(count: str, side: str | None) -> int | None:
 
 
 def _rows_near(number: exp.Expr, total: exp.Expr, frame: _Near) -> exp.Expr:
-    """Write how many rows there are in a frame that moves with the row."""
-    zero, one = exp.Literal.number(0), exp.Literal.number(1)
-
-    def beside(place: int) -> exp.Expr:
-        return exp.paren(exp.Add(this=number.copy(), expression=exp.Literal.number(place)))
-
-    last = exp.Least(this=beside(frame.last), expressions=[total], ignore_nulls=True)
-    first = exp.Greatest(this=beside(frame.first), expressions=[one], ignore_nulls=True)
-    between = exp.paren(exp.Sub(this=last, expression=first))
-    found = exp.Add(this=between, expression=one.copy())
-    return exp.Greatest(this=found, expressions=[zero], ignore_nulls=True)
+    """Write how many rows there are in a frame that moves with the row: each place is in or out."""
+    parts: list[exp.Expr] = []
+    for place in frame.places:
+        away = exp.Literal.number(abs(place))
+        there: exp.Expr = exp.true()
+        if place < 0:
+            there = exp.GT(this=number.copy(), expression=away)
+        elif place > 0:
+            behind = exp.Sub(this=total.copy(), expression=number.copy())
+            there = exp.GTE(this=exp.paren(behind), expression=away)
+        one = exp.If(this=there, true=exp.Literal.number(1))
+        parts.append(exp.Case(ifs=[one], default=exp.Literal.number(0)))
+    whole = reduce(lambda a, b: exp.Add(this=a, expression=b), parts)
+    return exp.cast(exp.paren(whole), exp.DType.BIGINT)
 
 
 def _of_values(
