@@ -317,11 +317,6 @@ SELECT strftime(order_date, '%Y/%W') AS w, strftime(order_date, '%w') AS d, COUN
 SELECT printf('%s:%02d', channel, quantity) AS k, translate(channel, 'eb', 'x') AS t, COUNT(*) FROM orders GROUP BY ALL;
 SELECT r, t, COUNT(*) FROM (SELECT user_id, DENSE_RANK() OVER (PARTITION BY user_id ORDER BY channel) AS r, NTILE(2) OVER (PARTITION BY user_id ORDER BY order_id) AS t FROM orders) GROUP BY r, t;
 
--- Comparisons of several numbers, which are of one type
-SELECT COUNT(*) FROM orders WHERE quantity NOT BETWEEN amount / 20 AND quantity::HUGEINT;
-SELECT COUNT(*) FROM orders WHERE quantity::HUGEINT * 9007199254740993 IN (quantity * 9007199254740992.0::DOUBLE, 3.5, quantity);
-SELECT COUNT(*) FROM orders WHERE NOT quantity::DECIMAL(9, 2) BETWEEN amount - 10 AND order_id::HUGEINT;
-
 -- Medians, quantiles and modes of a unit's rows
 SELECT m, COUNT(*) FROM (SELECT user_id, MEDIAN(quantity) AS m FROM orders GROUP BY user_id) GROUP BY m;
 SELECT AVG(m) FROM (SELECT user_id, channel, MEDIAN(amount) AS m FROM orders GROUP BY user_id, channel);
