@@ -176,6 +176,7 @@ WITHIN_A_UNIT: Final = (
     "SELECT u, count(*) OVER w + count(a) OVER w + max(j) OVER w AS v FROM r WINDOW w AS "
     "(PARTITION BY u ORDER BY j, s, a ROWS 2 PRECEDING)",
     "SELECT u, round(avg(j) OVER (PARTITION BY u ORDER BY j, s, a ROWS 1 PRECEDING)) AS v FROM r",
+    "SELECT u, j AS v FROM r UNION ALL SELECT u, f FROM r",
     "SELECT u, median(j) * 2 AS v FROM r GROUP BY u",
     "SELECT u, quantile_disc(s, 0.4) AS v FROM r GROUP BY u HAVING quantile_cont(j, 0.5) > -9",
     "SELECT u, mode(j * 0 + 3) AS v FROM r GROUP BY u",

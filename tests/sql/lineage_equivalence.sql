@@ -269,3 +269,6 @@ SELECT count(*) FROM visits v WHERE NOT n >= ALL (SELECT n FROM visits w WHERE w
 SELECT a, count(*) FROM (SELECT uid, k <> ANY (SELECT k FROM shops) AS a FROM visits) GROUP BY a ORDER BY a
 SELECT t, count(*) FROM (SELECT uid, max((SELECT size FROM shops s WHERE s.k = v.k AND s.name <> 'town1' AND s.uid = s.k)) AS t FROM visits v GROUP BY uid) GROUP BY t ORDER BY t
 SELECT r, c, count(*) FROM (SELECT uid, (SELECT region FROM towns t WHERE t.city = v.s) AS r, count(*) FILTER (WHERE k IN (SELECT k FROM shops)) AS c FROM visits v GROUP BY uid, r) GROUP BY r, c ORDER BY r, c
+SELECT v, count(*) FROM (SELECT uid, n AS v FROM visits UNION ALL SELECT uid, price FROM orders UNION ALL SELECT uid, NULL FROM logins) GROUP BY v ORDER BY v
+SELECT v, count(*) FROM (SELECT uid, n AS v FROM visits INTERSECT SELECT uid, x FROM visits) GROUP BY v ORDER BY v
+SELECT v > 30 AS o, count(*), count(s) FROM (SELECT uid, k AS v, NULL AS s FROM visits UNION ALL BY NAME SELECT city AS s, uid, age + 0.5e0 AS v FROM people) GROUP BY o ORDER BY o

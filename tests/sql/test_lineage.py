@@ -621,7 +621,7 @@ REFUSED = [
     ("SELECT count(*) FROM (SELECT uid, k FROM visits EXCEPT SELECT k, uid FROM orders)", "set_operation_unit", ""),
     ("SELECT count(*) FROM (SELECT uid, k FROM visits EXCEPT SELECT uid + 0, k FROM visits)", "set_operation_unit", ""),
     ("SELECT count(*) FROM (SELECT uid, k FROM visits UNION ALL SELECT uid FROM orders)", "set_operation_types", ""),
-    ("SELECT count(*) FROM (SELECT k FROM visits UNION ALL SELECT price FROM orders)", "set_operation_types", ""),
+    ("SELECT count(*) FROM (SELECT s FROM visits UNION ALL SELECT price FROM orders)", "set_operation_types", ""),
     ("SELECT count(*) FROM (SELECT k FROM visits UNION ALL SELECT k FROM badges)", "set_operation_types", ""),
     ("SELECT count(*) FROM (SELECT k FROM visits UNION ALL SELECT k FROM orders LIMIT 3)", "clause_not_allowed", ""),
     ("SELECT count(*) FROM ((SELECT k FROM visits LIMIT 1) UNION ALL SELECT k FROM orders)", "clause_not_allowed", ""),

@@ -216,6 +216,7 @@ ROWS = (
     "(SELECT uid, sum(n) OVER (PARTITION BY uid ORDER BY k ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS k, CAST(avg(x) OVER (PARTITION BY uid ORDER BY n ROWS 2 PRECEDING) AS VARCHAR) AS v FROM visits)",
     "(SELECT uid, max((SELECT size FROM shops s WHERE s.k = v.k AND s.size < 20 LIMIT 1)) AS k, 'v' AS v FROM visits v GROUP BY uid)",
     "(SELECT uid, k, CAST(n > ALL (SELECT n FROM visits w WHERE w.uid = v.uid AND w.k <> v.k) AS VARCHAR) AS v FROM visits v WHERE k < ANY (SELECT size FROM shops))",
+    "(SELECT uid, k, CAST(v AS VARCHAR) AS v FROM (SELECT uid, k, n AS v FROM visits UNION SELECT uid, NULL, x FROM visits))",
     "(SELECT uid, quantile_disc(n, 0.3) AS k, mode(s) FILTER (WHERE k > 0) AS v FROM visits GROUP BY uid)",
     "(SELECT uid, mode(k) AS k, CAST(median(x) AS VARCHAR) AS v FROM visits GROUP BY uid, n % 2 HAVING quantile_cont(n, 0.9) > 1)",
     "(SELECT uid, any_value(n) AS k, CAST(stddev(x) AS VARCHAR) AS v FROM visits GROUP BY uid, k % 2)",

@@ -12,17 +12,17 @@ has them. They are no rows of a unit: each side is a release of its keys, and th
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from sqlglot import exp
 
 from dpsql.core.schema import fold
-from dpsql.core.sql_types import SqlType
+from dpsql.core.sql_types import DATE, DOUBLE, TIMESTAMP, SqlType
 from dpsql.ir.relations import Combined, RowSet, SetOperator, Typed
 from dpsql.policy.model import ColumnPolicy
-from dpsql.sql.lineage.names import Names
+from dpsql.sql.lineage.names import Names, generated_column
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.preaggregate import linking_field
 from dpsql.sql.lineage.relation import Field, Identity, Origin, Relation
@@ -33,6 +33,8 @@ _OPERATORS = {
     exp.Except: SetOperator.EXCEPT,
     exp.Intersect: SetOperator.INTERSECT,
 }
+_NO_TYPE = SqlType.of('"NULL"')
+"""Of a column that is NULL in every row."""
 _OF_VALUES = NodeArguments("this expression distinct! with_? order? limit? offset?")
 _PARTS = frozenset({"this", "expression", "distinct", "with_", "by_name"})
 
@@ -99,6 +101,26 @@ class _SetOperation:
         self.shown = _shown(self.left), _shown(self.right)
         if self.query.args.get("by_name"):
             self.shown = self.shown[0], self._by_name(*self.shown)
+        types = [_common(a, b) for a, b in zip(*self.shown, strict=False)]
+        ones, others = self.shown
+        self.left, ones = self._cast(self.left, ones, types)
+        self.right, others = self._cast(self.right, others, types)
+        self.shown = ones, others
+
+    def _cast(
+        self, rows: Relation, shown: Sequence[Field], types: Sequence[SqlType | None]
+    ) -> tuple[Relation, list[Field]]:
+        """Cast columns of one side to the types of both; None for those that stay as they are."""
+        found = list(shown)
+        for place, (field, type_) in enumerate(zip(shown, types, strict=False)):
+            if type_ is None or field.type == type_:
+                continue
+            column = self.names.new_column()
+            value = exp.null() if field.type == _NO_TYPE else generated_column(field.column)
+            cast = exp.cast(value, type_.text, dialect="duckdb")
+            rows = self.operators.extended(rows, {column: cast})
+            found[place] = replace(rows.fields[-1], name=field.name, merged=False)
+        return rows, found
 
     def _by_name(self, ones: list[Field], others: list[Field]) -> list[Field]:
         """List the columns of the right side in the order of their names on the left.
@@ -207,6 +229,24 @@ class _SetOperation:
         if shown:
             return shown[0]
         return self.operators.bind(side.rows, side.unit)[0].type
+
+
+def _common(one: Field, other: Field) -> SqlType | None:
+    """Return the type that values of two columns become beside each other, where none is lost.
+
+    None where they are of one type, where another than the engine's might come out, and for the
+    unit, whose values are compared as they are.
+    """
+    types = one.type, other.type
+    units = Identity.UNIT in (one.identity, other.identity)
+    if units or types[0].compares_exactly(types[1]):
+        return None
+    if _NO_TYPE in types:
+        (found,) = {*types} - {_NO_TYPE}
+        return None if found.is_nested or found.is_opaque else found
+    if DOUBLE in types and all(type_.is_numeric for type_ in types):
+        return DOUBLE
+    return TIMESTAMP if set(types) == {DATE, TIMESTAMP} else None
 
 
 def _shown(relation: Relation) -> list[Field]:
