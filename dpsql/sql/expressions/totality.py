@@ -193,6 +193,8 @@ def _of_one_type(nodes: Sequence[exp.Expr], at: _Setting) -> Sequence[exp.Expr]:
     types = [_type_by_form(node, at) for node in nodes]
     if any(type_ is not None and not type_.is_numeric for type_ in types):
         return nodes
+    if sum(node != nodes[0] for node in nodes) == 1:
+        return nodes  # there is one pair, beside the value and itself
     rounding: dict[object, exp.Expr] = {}
     for node, type_ in zip(nodes, types, strict=True):
         if not _is_exact(node, at):
