@@ -81,7 +81,7 @@ def plan_of(sql: str, **parameters: Any) -> Planned | None:
     try:
         return planned_here(sql, **parameters)
     except QueryRefused as refused:
-        if refused.code not in ("no_mechanism", "groups_by_unit"):
+        if refused.code not in ("no_mechanism", "groups_by_unit", "query_too_large"):
             raise
         return None
 
