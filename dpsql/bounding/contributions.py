@@ -75,13 +75,14 @@ class Contributions:
         ends = min(0, most * lattice.low), max(0, most * lattice.high)
         if total.dtype != object:  # further ends change nothing of a sum that fits 64 bits
             ends = max(-_EXACT, ends[0]), min(_EXACT, ends[1])
-        within = _clamped(total, *ends) - np.minimum(number, most) * lattice.midpoint
-        whole = total - number * lattice.midpoint
-        divisor = np.maximum(number, 1)
+        found = _clamped(total, *ends) - np.minimum(number, most) * lattice.midpoint
+        beyond = np.flatnonzero(number > most)
+        divisor = number[beyond]
+        whole = total[beyond] - divisor * lattice.midpoint
         average = _quotient(whole, divisor)
         rest = whole - average * divisor
-        beyond = average * most + _quotient(rest * most, divisor)
-        return _clamped(np.where(number <= most, within, beyond), low, high)
+        found[beyond] = average * most + _quotient(rest * most, divisor)
+        return _clamped(found, low, high)
 
     def _totals(
         self, source: MeasureColumns, number: Int64s
@@ -153,5 +154,6 @@ def _clamped(values: _Any, low: int, high: int) -> _Any:
 
 def _quotient(values: _Any, divisor: _Any | int) -> _Any:
     """Divide by something positive, rounding towards zero."""
-    found: _Any = np.where(values >= 0, abs(values) // divisor, -(abs(values) // divisor))
+    sizes = abs(values) // divisor
+    found: _Any = np.where(values >= 0, sizes, -sizes)
     return found

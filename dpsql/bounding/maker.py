@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions, Sums
 from dpsql.bounding.left_out import LeftOutSums
+from dpsql.bounding.packing import Packing
 from dpsql.bounding.pairs import (
+    Chunk,
     Pairs,
     PairTally,
     kept_pairs,
@@ -76,27 +77,21 @@ def pairs_of_units(stream: IntegerStream, spec: Specification) -> Iterator[Pairs
     Raises ``MemoryError`` where the pairs of a single unit do not fit the share of memory: another
     maker in its place would keep other groups of all units.
     """
-    fields = tallies_of(spec)
-    rows = Partitions(spec.words[0], lambda: stream.share // 2, stream.file)
+    fields, packing = tallies_of(spec), Packing(spec)
+    rows = Partitions(spec.words[0], packing.room, lambda: stream.share // 2, stream.file)
     with closing(rows):
         for units, groups, *columns in stream:
             stream.proceed()
-            _check_numbers(groups, spec.groups)
-            rows.add(units, [groups, *columns])
+            rows.add(units, packing.packed(groups, columns))
         for partitions in rows.together():
             waiting = [UnitPart()]
             while waiting:
                 part = waiting.pop()
-                pairs = _pairs(rows.chunks(partitions, part), stream, spec, fields)
+                pairs = _pairs(rows.chunks(partitions, part), stream, spec, packing, fields)
                 if pairs is None:
                     waiting += part.parts()
                 elif len(pairs):
                     yield pairs
-
-
-def _check_numbers(groups: NDArray[Any], number: int) -> None:
-    if len(groups) and not 0 <= groups.min() <= groups.max() < number:
-        raise RuntimeError("a row of a group that there is not")
 
 
 def _coarsening(spec: Specification, place: int) -> int:
@@ -105,16 +100,17 @@ def _coarsening(spec: Specification, place: int) -> int:
 
 
 def _pairs(
-    chunks: Iterator[list[NDArray[Any]]],
+    chunks: Iterator[Chunk],
     stream: IntegerStream,
     spec: Specification,
+    packing: Packing,
     fields: tuple[PairTally, ...],
 ) -> Pairs | None:
     """Put rows together; None if that does not fit the share of memory."""
     parts: list[Pairs] = []
-    for units, groups, *columns in chunks:
+    for chunk in chunks:
         stream.proceed()
-        parts.append(pairs_of_rows(spec, fields, units, groups.astype(np.int64), columns))
+        parts.append(pairs_of_rows(spec, packing, fields, chunk))
         most = stream.share // (_WORK * (len(fields) + 2))
         if len(parts) > 1 and sum(map(len, parts)) > min(most, _MERGED_AT):
             parts = [merged(parts)]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.bounding.hashing import hashed_pairs
+from dpsql.bounding.hashing import hashed_pairs, slots_of
+from dpsql.bounding.packing import WORD_BITS, Packing, Words
 from dpsql.bounding.specification import Specification
 
 Int64s = NDArray[np.int64]
@@ -22,11 +24,24 @@ UnitNumbers = NDArray[np.uint64]
 PARTITION_BITS: Final = 8
 """The first bits of a scrambled unit say in which partition it is."""
 CHUNK_ROWS: Final = 1 << 20
-"""The most rows that are put together at once: sums of numbers below 2**32 are exact in doubles."""
+"""The most rows that are put together at once: sums of numbers below 2**32 fit 64 bits."""
 _LOW_BITS: Final = 32
-_DENSE: Final = 4  # cells of a table of units and groups, for each row
-_KEY_BITS: Final = 62
+_DENSE: Final = 8  # cells of a table of units and groups, for each row
+_KEY_BITS: Final = 63
 _HASH_BITS: Final = 22
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some rows, as words.
+
+    ``units`` are the names of their units. Where they are None the first words begin with what is
+    left of names without their first bits, which are ``partition``.
+    """
+
+    words: list[Words]
+    partition: int
+    units: UnitNumbers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,23 +128,20 @@ def step_size(spec: Specification, column: int, midpoint: int | None) -> int:
 
 
 def pairs_of_rows(
-    spec: Specification,
-    fields: Sequence[PairTally],
-    units: UnitNumbers,
-    groups: Int64s,
-    columns: Sequence[Int64s],
+    spec: Specification, packing: Packing, fields: Sequence[PairTally], chunk: Chunk
 ) -> Pairs:
     """Put the rows of a chunk together."""
-    assert len(units) <= CHUNK_ROWS
-    if not len(units):
+    rows = len(chunk.words[0])
+    assert rows <= CHUNK_ROWS
+    if not rows:
         return no_pairs(fields)
-    owners, found = _identified(units)
-    parts = _Parts(spec, columns)
-    values = [parts.of(field) for field in fields]
-    cells = len(found) * spec.groups
-    if cells <= _DENSE * len(units):
-        return _by_table(owners, found, groups, spec.groups, values)
-    return _by_sorting(owners, found, groups, values)
+    keys, found = _keyed(packing, chunk, spec.words[1])
+    if len(found) << packing.group_bits <= _DENSE * rows:
+        parts = _Parts(spec, packing, chunk.words)
+        return _by_table(keys, found, packing, [parts.of(field) for field in fields])
+    keys, words = _sorted(keys, len(found), packing, chunk.words)
+    parts = _Parts(spec, packing, words)
+    return _of_sorted(keys, found, packing, [parts.of(field) for field in fields])
 
 
 def no_pairs(fields: Sequence[PairTally]) -> Pairs:
@@ -193,19 +205,18 @@ def _ordered(owners: Int64s, hashes: Int64s) -> NDArray[np.intp]:
 class _Parts:
     """The additions of rows to fields, each computed once."""
 
-    def __init__(self, spec: Specification, columns: Sequence[Int64s]) -> None:
+    def __init__(self, spec: Specification, packing: Packing, words: Sequence[Words]) -> None:
         self._spec = spec
-        self._columns = columns
+        self._column = partial(packing.column, words)
         self._known: dict[tuple[int, int | None], Int64s] = {}
 
     def of(self, field: PairTally) -> Int64s | None:
         """Return what rows add to a field; None where each adds 1."""
         if field.column is None:
             return None
-        column = self._columns[field.column]
         missing = self._spec.columns[field.column].missing
         if not field.summed:
-            there = column != missing
+            there = self._column(field.column) != missing
             return None if there.all() else there.astype(np.int64)
         whole = self._whole(field.column, field.midpoint)
         if field.part is None:
@@ -214,7 +225,7 @@ class _Parts:
 
     def _whole(self, place: int, midpoint: int | None) -> Int64s:
         if (place, midpoint) not in self._known:
-            column = self._columns[place].astype(np.int64)
+            column = self._column(place)
             missing = self._spec.columns[place].missing
             whole = column if midpoint is None else (column - midpoint) ** 2
             if missing is not None:
@@ -225,10 +236,37 @@ class _Parts:
         return self._known[place, midpoint]
 
 
-def _identified(units: UnitNumbers) -> tuple[Int64s, UnitNumbers]:
-    """Number the units of rows from 0; returns the number of each row, and the units by number."""
+def _keyed(packing: Packing, chunk: Chunk, key: np.uint64) -> tuple[Int64s, UnitNumbers]:
+    """Number the units of rows from 0; returns numbers with groups, and the units by number."""
+    units, bits = chunk.units, packing.group_bits
+    first = chunk.words[0]
+    if units is None:
+        keys = first >> np.uint64(packing.group_shift)
+        least, most = int(keys.min()) >> bits, int(keys.max()) >> bits
+        partition = chunk.partition << (WORD_BITS - PARTITION_BITS)
+        if most - least < len(keys):
+            keys -= np.uint64(least << bits)
+            found = np.arange(partition + least, partition + most + 1, dtype=np.uint64)
+            return keys.view(np.int64), found
+        units = keys >> np.uint64(bits)
+        units |= np.uint64(partition)
+    owners, found = _identified(units, key)
+    owners <<= bits
+    owners |= packing.groups(chunk.words)
+    return owners, found
+
+
+def _identified(units: UnitNumbers, key: np.uint64) -> tuple[Int64s, UnitNumbers]:
+    """Number the units of rows from 0; returns the number of each row, and the units by number.
+
+    There may be further units. Those whose numbers lie close together have them less the least one.
+    """
+    least, most = units.min(), units.max()
+    if int(most) - int(least) < len(units):
+        owners = (units - least).view(np.int64)
+        return owners, np.arange(int(least), int(most) + 1, dtype=np.uint64)
     bits = max(1, (len(units) - 1).bit_length())
-    slots = ((units << np.uint64(PARTITION_BITS)) >> np.uint64(64 - bits)).astype(np.int64)
+    slots = slots_of(units, bits, key)
     table = np.zeros(1 << bits, dtype=np.uint64)
     table[slots] = units  # of several units one has it, whole: all of its rows are here
     taken = np.zeros(1 << bits, dtype=np.bool_)
@@ -236,7 +274,7 @@ def _identified(units: UnitNumbers) -> tuple[Int64s, UnitNumbers]:
     places = np.flatnonzero(taken)
     ranks = np.empty(1 << bits, dtype=np.int64)
     ranks[places] = np.arange(len(places))
-    owners: Int64s = ranks[slots]
+    owners = ranks[slots]
     found = table[places]
     others = np.flatnonzero(table[slots] != units)
     if len(others):
@@ -247,53 +285,80 @@ def _identified(units: UnitNumbers) -> tuple[Int64s, UnitNumbers]:
 
 
 def _by_table(
-    owners: Int64s,
-    found: UnitNumbers,
-    groups: Int64s,
-    width: int,
-    values: Sequence[Int64s | None],
+    keys: Int64s, found: UnitNumbers, packing: Packing, values: Sequence[Int64s | None]
 ) -> Pairs:
     """Put rows together in a table with a cell for each unit and group."""
-    cells = owners * width + groups
-    size = len(found) * width
-    rows = np.bincount(cells, minlength=size)
-    there = np.flatnonzero(rows != 0)  # of integers it takes six times as long
-    numbers = [
-        rows[there]
-        if each is None
-        else np.bincount(cells, weights=each, minlength=size)[there].astype(np.int64)
-        for each in values
-    ]
-    return Pairs(found[there // width], there % width, tuple(numbers))
+    size = len(found) << packing.group_bits
+    summed = [each for each in values if each is not None]
+    bits = _bits_of_sum(summed[0]) if summed else None
+    if bits is None:
+        cells = np.bincount(keys, minlength=size)
+    else:  # rows are counted in the bits before the sum
+        cells = np.zeros(size, dtype=np.int64)
+        np.add.at(cells, keys, summed[0] | (1 << bits))
+    there = np.flatnonzero(cells != 0)  # of integers it takes six times as long
+    rows, sums = cells[there], []
+    if bits is not None:
+        sums.append(rows & ((1 << bits) - 1))
+        rows >>= bits
+    if len(sums) < len(summed):
+        cells[there] = np.arange(len(there))
+        places = cells[keys]
+        for each in summed[len(sums) :]:
+            sums.append(np.zeros(len(there), dtype=np.int64))
+            np.add.at(sums[-1], places, each)
+    waiting = iter(sums)
+    numbers = [rows if each is None else next(waiting) for each in values]
+    return _of_keys(there, found, packing, numbers)
 
 
-def _by_sorting(
-    owners: Int64s, found: UnitNumbers, groups: Int64s, values: Sequence[Int64s | None]
+def _bits_of_sum(values: Int64s) -> int | None:
+    """Bound the bits of sums of values, if the number of rows still fits before them."""
+    rows = len(values).bit_length()
+    bits = int(values.max()).bit_length() + rows
+    return bits if int(values.min()) >= 0 and bits + rows <= _KEY_BITS else None
+
+
+def _sorted(
+    keys: Int64s, units: int, packing: Packing, words: list[Words]
+) -> tuple[Int64s, list[Words]]:
+    """Sort rows by unit and group: as whole numbers, if their steps or their places fit."""
+    bits = (units - 1).bit_length() + packing.group_bits
+    if bits + packing.group_shift <= _KEY_BITS and len(words) == 1:
+        shift = np.uint64(packing.group_shift)
+        whole = keys.view(np.uint64) << shift
+        whole |= words[0] & ((np.uint64(1) << shift) - np.uint64(1))
+        whole = whole.view(np.int64)
+        whole.sort()
+        return whole >> packing.group_shift, [whole.view(np.uint64)]
+    place_bits = (len(keys) - 1).bit_length()
+    if bits + place_bits <= _KEY_BITS:
+        keys = (keys << place_bits) | np.arange(len(keys))
+        keys.sort()
+        order = keys & ((1 << place_bits) - 1)
+        keys >>= place_bits
+    else:
+        order = np.argsort(keys)
+        keys = keys[order]
+    return keys, [each[order] for each in words]
+
+
+def _of_sorted(
+    keys: Int64s, found: UnitNumbers, packing: Packing, values: Sequence[Int64s | None]
 ) -> Pairs:
-    """Put rows together by sorting them, their places within the numbers that are sorted."""
-    rows = len(owners)
-    place_bits = rows.bit_length() if any(each is not None for each in values) else 0
-    group_bits = int(groups.max()).bit_length()
-    named = None
-    if len(found).bit_length() + group_bits + place_bits > _KEY_BITS:
-        named, numbers = np.unique(groups, return_inverse=True)
-        groups, group_bits = numbers.reshape(-1), len(named).bit_length()
-    keys = (owners << group_bits) | groups
-    if place_bits:
-        keys = (keys << place_bits) | np.arange(rows)
-    keys.sort()
-    places = keys & ((1 << place_bits) - 1)
-    keys >>= place_bits
+    """Put rows together that are sorted by unit and group."""
     starts = np.flatnonzero(_changes(keys))
-    counted = np.diff(starts, append=rows)
-    totals = [counted if each is None else np.add.reduceat(each[places], starts) for each in values]
-    first = keys[starts]
-    in_group = first & ((1 << group_bits) - 1)
-    return Pairs(
-        found[first >> group_bits],
-        in_group if named is None else named[in_group],
-        tuple(totals),
-    )
+    counted = np.diff(starts, append=len(keys))
+    totals = [counted if each is None else np.add.reduceat(each, starts) for each in values]
+    return _of_keys(keys[starts], found, packing, totals)
+
+
+def _of_keys(
+    keys: Int64s, found: UnitNumbers, packing: Packing, numbers: Sequence[Int64s]
+) -> Pairs:
+    """Write pairs by numbers of units with groups."""
+    groups = keys & ((1 << packing.group_bits) - 1)
+    return Pairs(found[keys >> packing.group_bits], groups, tuple(numbers))
 
 
 def _changes(values: NDArray[np.generic]) -> NDArray[np.bool_]:

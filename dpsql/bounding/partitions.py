@@ -1,6 +1,9 @@
 """Rows in partitions by unit: in memory, or beyond a share of it in a file without a name.
 
-Batches come in any order. A unit's rows are all in one partition, which are read one by one.
+Batches come in any order. A unit's rows are all in one partition, which are read one by one. Of 256
+units whose numbers follow each other each partition has one, which of them a keyed hash says: so
+neighbours are still neighbours in it, their numbers divided by 256, and no numbers crowd one
+partition, however they are chosen. The partition and that quotient are the unit, one to one.
 """
 
 from __future__ import annotations
@@ -8,27 +11,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import RawIOBase
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.bounding.hashing import scrambled
-from dpsql.bounding.pairs import CHUNK_ROWS, PARTITION_BITS
+from dpsql.bounding.hashing import block_hashes, scrambled
+from dpsql.bounding.packing import WORD_BITS, Words
+from dpsql.bounding.pairs import CHUNK_ROWS, PARTITION_BITS, Chunk
 
 PARTITIONS: Final = 1 << PARTITION_BITS
-_SORTED_AT: Final = 1 << 18  # rows
+_SORTED_AT: Final = 1 << 16  # rows
 _TOGETHER: Final = 1 << 16  # rows
-_UNIT_BITS: Final = 64
 _PART_BITS: Final = 4
+_IN_BLOCK: Final = np.uint64(PARTITION_BITS)
+_NUMBERS: Final = np.arange(PARTITIONS, dtype=np.uint8)
+_FIRST: Final = np.uint64(WORD_BITS - PARTITION_BITS)
+_NARROW: Final = 1 << 32
 _Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Sorted:
-    """Rows sorted by partition: those of partition p are from ``starts[p]`` to the next start."""
+    """Rows sorted by partition: those of partition p are from ``starts[p]`` to the next start.
 
-    starts: NDArray[np.int64]
+    ``apart``: their units are the first column, and not in the first word.
+    """
+
+    apart: bool
+    starts: list[int]
     columns: tuple[_Array, ...]
 
 
@@ -36,42 +47,59 @@ class _Sorted:
 class _Spilled:
     """The same in a file: ``places`` are where each column begins."""
 
-    starts: NDArray[np.int64]
+    apart: bool
+    starts: list[int]
     places: tuple[int, ...]
     types: tuple[np.dtype[Any], ...]
 
 
+class _Piece(NamedTuple):
+    """Some of the rows that lie together."""
+
+    rows: _Sorted | _Spilled
+    begin: int
+    end: int
+
+    def numbers(self, partitions: range) -> Words:
+        """Return the partition of each row, of those that the piece is of."""
+        starts = self.rows.starts[partitions.start : partitions.stop + 1]
+        sizes = np.diff(np.clip(starts, self.begin, self.end))
+        return np.repeat(np.array(partitions, dtype=np.uint64), sizes)
+
+
 @dataclass(frozen=True, slots=True)
 class UnitPart:
-    """A part of the units of each partition: those whose next ``bits`` bits are ``value``."""
+    """A part of the units of each partition: those whose hash begins with ``value``."""
 
     bits: int = 0
     value: int = 0
 
     def parts(self) -> list[UnitPart]:
         """Divide it. Raises ``MemoryError`` where it has one unit at most."""
-        if self.bits + _PART_BITS > _UNIT_BITS - PARTITION_BITS:
+        if self.bits + _PART_BITS > WORD_BITS:
             raise MemoryError
         first = self.value << _PART_BITS
         return [UnitPart(self.bits + _PART_BITS, first + n) for n in range(1 << _PART_BITS)]
 
-    def has(self, units: _Array) -> NDArray[np.bool_]:
-        """Tell which scrambled units are in it."""
-        next_bits = (units << np.uint64(PARTITION_BITS)) >> np.uint64(_UNIT_BITS - self.bits)
-        found: NDArray[np.bool_] = next_bits == np.uint64(self.value)
+    def has(self, units: NDArray[np.uint64], key: np.uint64) -> NDArray[np.bool_]:
+        """Tell which units are in it, hashed under a key."""
+        first_bits = scrambled(units, key) >> np.uint64(WORD_BITS - self.bits)
+        found: NDArray[np.bool_] = first_bits == np.uint64(self.value)
         return found
 
 
 class Partitions:
     """Keeps rows by partition: up to ``share`` bytes in memory, asked of anew for each batch.
 
-    ``file`` opens a file without a name, once it is needed.
+    Of the first word of a row the first bits, ``room`` of them, are for its unit. ``file`` opens a
+    file without a name, once it is needed.
     """
 
     def __init__(
-        self, key: np.uint64, share: Callable[[], int], file: Callable[[], RawIOBase]
+        self, key: np.uint64, room: int, share: Callable[[], int], file: Callable[[], RawIOBase]
     ) -> None:
         self._key = key
+        self._room = room
         self._share = share
         self._open = file
         self._kept: list[_Sorted] = []
@@ -82,24 +110,32 @@ class Partitions:
         self._file: RawIOBase | None = None
         self._end = 0
 
-    def add(self, units: NDArray[np.int64], columns: Sequence[_Array]) -> None:
-        """Add rows: their units, and further columns."""
-        self._fresh.append((units, *columns))
+    def add(self, units: NDArray[np.int64], words: Sequence[Words]) -> None:
+        """Add rows: their units, and their words."""
+        self._fresh.append((units, *words))
         self._fresh_rows += len(units)
         if self._fresh_rows >= _SORTED_AT:
             self._sort()
 
     def _sort(self) -> None:
         """Sort new rows by partition, and spill rows beyond the share."""
-        units, *columns = _joined(self._fresh)
+        units, *words = _joined(self._fresh)
         self._fresh.clear()
         self._fresh_rows = 0
-        hidden = scrambled(units.view(np.uint64), self._key)
-        numbers = (hidden >> np.uint64(64 - PARTITION_BITS)).astype(np.uint8)
+        blocks = units.view(np.uint64) >> _IN_BLOCK
+        turned = block_hashes(blocks, self._key)
+        turned += units.view(np.uint64)
+        numbers = turned.astype(np.uint8)  # its last bits
+        most = int(blocks.max())
+        apart = most >> self._room > 0
+        if apart:
+            words.insert(0, blocks.astype(np.uint32) if most < _NARROW else blocks)
+        else:
+            blocks <<= np.uint64(WORD_BITS - self._room)
+            words[0] |= blocks
         order = np.argsort(numbers, kind="stable")
-        starts = np.zeros(PARTITIONS + 1, dtype=np.int64)
-        np.cumsum(np.bincount(numbers, minlength=PARTITIONS), out=starts[1:])
-        rows = _Sorted(starts, tuple(column[order] for column in (hidden, *columns)))
+        starts = np.searchsorted(numbers.take(order), _NUMBERS).tolist()
+        rows = _Sorted(apart, [*starts, len(order)], tuple(word.take(order) for word in words))
         self._kept.append(rows)
         self._bytes += sum(column.nbytes for column in rows.columns)
         if self._bytes > self._share():
@@ -118,26 +154,31 @@ class Partitions:
             yield range(begin, end)
             begin = end
 
-    def chunks(self, partitions: range, units: UnitPart) -> Iterator[list[_Array]]:
-        """Yield the rows of partitions, some at a time: scrambled units and further columns.
+    def chunks(self, partitions: range, units: UnitPart) -> Iterator[Chunk]:
+        """Yield the rows of partitions, some at a time.
 
-        Only of some of their units, so that each part of them reads all.
+        Only of some of their units, so that each part of them reads all. A unit's name begins with
+        its partition; as long as the key is, it is the same, and no other unit's.
         """
-        parts: list[list[_Array]] = []
-        rows = 0
-        for part in self._parts(partitions):
-            for begin in range(0, len(part[0]), CHUNK_ROWS):
-                piece = [column[begin : begin + CHUNK_ROWS] for column in part]
+        several = len(partitions) > 1
+        room = np.uint64(WORD_BITS - self._room)
+        for apart in (False, True):
+            for pieces in self._pieces(partitions, apart=apart):
+                columns = _joined([self._slice(piece) for piece in pieces])
+                if not (apart or several or units.bits):
+                    yield Chunk(columns, partitions.start)
+                    continue
+                if apart:
+                    names = columns.pop(0).astype(np.uint64)
+                else:
+                    names = columns[0] >> room
+                    columns[0] = columns[0] & ((np.uint64(1) << room) - np.uint64(1))
+                numbers = np.concatenate([each.numbers(partitions) for each in pieces])
+                names |= numbers << _FIRST
                 if units.bits:
-                    places = np.flatnonzero(units.has(piece[0]))
-                    piece = [column[places] for column in piece]
-                if rows + len(piece[0]) > CHUNK_ROWS:
-                    yield _joined(parts)
-                    parts, rows = [], 0
-                parts.append(piece)
-                rows += len(piece[0])
-        if rows:
-            yield _joined(parts)
+                    places = np.flatnonzero(units.has(names, self._key))
+                    names, *columns = (column[places] for column in (names, *columns))
+                yield Chunk(columns, partitions.start, names)
 
     def close(self) -> None:
         """Give the file up, and with it what is there."""
@@ -146,18 +187,33 @@ class Partitions:
             self._file.close()
             self._file = None
 
-    def _parts(self, partitions: range) -> Iterator[list[_Array]]:
-        for spilled in self._spilled:
-            begin, end = (int(n) for n in spilled.starts[[partitions.start, partitions.stop]])
-            if end > begin:
-                yield [
-                    self._read(place + begin * type_.itemsize, end - begin, type_)
-                    for place, type_ in zip(spilled.places, spilled.types, strict=True)
-                ]
-        for kept in self._kept:
-            begin, end = (int(n) for n in kept.starts[[partitions.start, partitions.stop]])
-            if end > begin:
-                yield [column[begin:end] for column in kept.columns]
+    def _pieces(self, partitions: range, *, apart: bool) -> Iterator[list[_Piece]]:
+        """Yield rows as they lie, as many as a chunk has."""
+        first, last = partitions.start, partitions.stop
+        places: list[_Sorted | _Spilled] = [*self._spilled, *self._kept]
+        found: list[_Piece] = []
+        rows = 0
+        for each in places:
+            begin, end = each.starts[first], each.starts[last]
+            while begin < end and each.apart is apart:
+                until = min(end, begin + CHUNK_ROWS - rows)
+                found.append(_Piece(each, begin, until))
+                rows += until - begin
+                begin = until
+                if rows == CHUNK_ROWS:
+                    yield found
+                    found, rows = [], 0
+        if found:
+            yield found
+
+    def _slice(self, piece: _Piece) -> list[_Array]:
+        rows, begin, end = piece.rows, piece.begin, piece.end
+        if isinstance(rows, _Sorted):
+            return [column[begin:end] for column in rows.columns]
+        return [
+            self._read(place + begin * type_.itemsize, end - begin, type_)
+            for place, type_ in zip(rows.places, rows.types, strict=True)
+        ]
 
     def _read(self, place: int, rows: int, type_: np.dtype[Any]) -> _Array:
         assert self._file is not None
@@ -175,20 +231,27 @@ class Partitions:
         """Write the rows in memory to the file, those of a partition side by side."""
         if self._file is None:
             self._file = self._open()
-        starts = np.sum([rows.starts for rows in self._kept], axis=0)
-        places = []
-        for column in range(len(self._kept[0].columns)):
-            places.append(self._end)
+        for apart in (False, True):
+            kept = [rows for rows in self._kept if rows.apart is apart]
+            if kept:
+                self._spilled.append(self._written(kept))
+        self._kept.clear()
+        self._bytes = 0
+
+    def _written(self, kept: Sequence[_Sorted]) -> _Spilled:
+        starts = np.sum([rows.starts for rows in kept], axis=0).tolist()
+        places, types = [], []
+        for column in range(len(kept[0].columns)):
             pieces = [
                 rows.columns[column][rows.starts[partition] : rows.starts[partition + 1]]
                 for partition in range(PARTITIONS)
-                for rows in self._kept
+                for rows in kept
             ]
-            self._write(np.concatenate(pieces))
-        types = tuple(column.dtype for column in self._kept[0].columns)
-        self._spilled.append(_Spilled(starts, tuple(places), types))
-        self._kept.clear()
-        self._bytes = 0
+            written = np.concatenate(pieces)
+            places.append(self._end)
+            types.append(written.dtype)
+            self._write(written)
+        return _Spilled(kept[0].apart, starts, tuple(places), tuple(types))
 
     def _write(self, values: _Array) -> None:
         assert self._file is not None
@@ -200,4 +263,6 @@ class Partitions:
 
 
 def _joined(parts: Sequence[Sequence[_Array]]) -> list[_Array]:
+    if len(parts) == 1:
+        return list(parts[0])
     return [np.concatenate(each) for each in zip(*parts, strict=True)]

@@ -101,8 +101,8 @@ def test_order_batches_partitions_and_spilling_change_nothing(
             assert by_numpy(plan, seed=seed, size=2) == usual
 
 
-def spilling_at_once(key: Any, share: Any, file: Any) -> partitions.Partitions:
-    return partitions.Partitions(key, lambda: 0, file)
+def spilling_at_once(key: Any, room: int, share: Any, file: Any) -> partitions.Partitions:
+    return partitions.Partitions(key, room, lambda: 0, file)
 
 
 def violations(question: Question, rows: Sequence[Row]) -> dict[object, list[str]]:
@@ -212,8 +212,8 @@ def one_more(real: Callable[..., Any]) -> Callable[..., Any]:
 def merging(real: Callable[..., Any]) -> Callable[..., Any]:
     """Two units of one slot are one."""
 
-    def identified(units: Any) -> Any:
-        return real(units >> np.uint64(63) << np.uint64(63))
+    def identified(units: Any, key: Any) -> Any:
+        return real(units >> np.uint64(63) << np.uint64(63), key)
 
     return identified
 

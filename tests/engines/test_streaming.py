@@ -339,8 +339,8 @@ def test_streams_divide_the_memory() -> None:
 def test_files_that_are_cut_short_are_no_rows() -> None:
     spill = Spill()
     try:
-        rows = partitions.Partitions(np.uint64(7), lambda: 0, spill.file)
-        rows.add(np.arange(100, dtype=np.int64), [np.arange(100)])
+        rows = partitions.Partitions(np.uint64(7), 32, lambda: 0, spill.file)
+        rows.add(np.arange(100, dtype=np.int64), [np.arange(100, dtype=np.uint64)])
         (part,) = rows.together()
         assert rows._file is not None
         rows._file.truncate(8)

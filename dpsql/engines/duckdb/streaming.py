@@ -137,7 +137,7 @@ def _by_kind(step: Callable[[], Any]) -> Any:
 
 def _integers(column: Any) -> NDArray[Any]:
     """Return the values of an Arrow array where they are: integers, none of them NULL."""
-    found: NDArray[Any] = column.to_numpy(zero_copy_only=True)
+    found: NDArray[Any] = np.from_dlpack(column)
     if found.dtype.kind != "i" or not np.can_cast(found.dtype, np.int64):
         raise duckdb.Error
     return found
