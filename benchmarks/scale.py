@@ -198,18 +198,33 @@ def size_of(directory: Path) -> int:
     return total
 
 
-class Watch(threading.Thread):
-    """Looks again and again how much lies below a directory, until it is told to end."""
+def size_without_names(directory: Path, process: int) -> int:
+    """Bytes of the files that a process has open below a directory, and that have no name."""
+    total = 0
+    try:
+        for opened in os.scandir(f"/proc/{process}/fd"):
+            if os.readlink(opened.path).startswith(f"{directory}/"):
+                found = os.stat(opened.path)
+                total += found.st_size if found.st_nlink == 0 else 0
+    except OSError:  # it has ended, or closed one of them
+        pass
+    return total
 
-    def __init__(self, directory: Path) -> None:
+
+class Watch(threading.Thread):
+    """Looks again and again how much a process has below a directory, until it is told to end."""
+
+    def __init__(self, directory: Path, process: int) -> None:
         super().__init__(daemon=True)
         self._directory = directory
+        self._process = process
         self._ended = threading.Event()
         self.most = 0
 
     def run(self) -> None:
         while not self._ended.wait(0.02):
-            self.most = max(self.most, size_of(self._directory))
+            unnamed = size_without_names(self._directory, self._process)
+            self.most = max(self.most, size_of(self._directory) + unnamed)
 
     def end(self) -> int:
         self._ended.set()
@@ -228,19 +243,21 @@ def measure(directory: Path, who: str, place: Path, memory: str, question: str) 
     temporary.mkdir()
     command = [sys.executable, __file__, "--child", who, str(place), memory, question]
     environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": str(ROOT)}
-    watch = Watch(temporary)
-    watch.start()
     try:
-        said = subprocess.run(
+        with subprocess.Popen(
             command,
             env=environment,
-            capture_output=True,
+            stdout=subprocess.PIPE,
             text=True,
-            check=True,
             preexec_fn=two_cores,
-        ).stdout
+        ) as asking:
+            watch = Watch(temporary, asking.pid)
+            watch.start()
+            said, _ = asking.communicate()
+            spilled = watch.end()
+        if asking.returncode:
+            raise subprocess.CalledProcessError(asking.returncode, command)
     finally:
-        spilled = watch.end()
         shutil.rmtree(temporary, ignore_errors=True)
     return Took(**(json.loads(said) | {"spilled": spilled}))
 

@@ -18,8 +18,6 @@ from dpsql.bounding.specification import Specification
 Words = NDArray[np.uint64]
 
 WORD_BITS: Final = 64
-_FIRST_BITS: Final = 48
-"""The most bits of the first word for steps and groups, if there are other words for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +34,15 @@ class Packing:
     """The places of groups and columns in words. In the first one the unit comes before the group.
 
     The last ``group_shift`` bits of the first word are steps, the ``group_bits`` before them the
-    group, and the ``room`` before that is for the unit.
+    group, and the ``room`` before that is for the unit. Steps take room that units might need: a
+    unit beside its word takes half of a word mostly, and steps beside it a whole one.
     """
 
     def __init__(self, spec: Specification) -> None:
         self._groups = spec.groups
         self.group_bits = max(0, spec.groups - 1).bit_length()
         self._places: list[_Place] = []
-        most, used = _FIRST_BITS - self.group_bits, [0]
+        most, used = WORD_BITS - self.group_bits, [0]
         for column in spec.columns:
             ends = column.low, column.high, column.missing or 0
             size = max(ends) - min(ends) + 1

@@ -27,6 +27,7 @@ CHUNK_ROWS: Final = 1 << 20
 """The most rows that are put together at once: sums of numbers below 2**32 fit 64 bits."""
 _LOW_BITS: Final = 32
 _DENSE: Final = 8  # cells of a table of units and groups, for each row
+_MOST_CELLS: Final = 1 << 22
 _KEY_BITS: Final = 63
 _HASH_BITS: Final = 22
 
@@ -136,7 +137,7 @@ def pairs_of_rows(
     if not rows:
         return no_pairs(fields)
     keys, found = _keyed(packing, chunk, spec.words[1])
-    if len(found) << packing.group_bits <= _DENSE * rows:
+    if len(found) << packing.group_bits <= min(_DENSE * rows, _MOST_CELLS):
         parts = _Parts(spec, packing, chunk.words)
         return _by_table(keys, found, packing, [parts.of(field) for field in fields])
     keys, words = _sorted(keys, len(found), packing, chunk.words)

@@ -127,7 +127,7 @@ class Partitions:
         turned += units.view(np.uint64)
         numbers = turned.astype(np.uint8)  # its last bits
         most = int(blocks.max())
-        apart = most >> self._room > 0
+        apart = not self._room or most >> self._room > 0
         if apart:
             words.insert(0, blocks.astype(np.uint32) if most < _NARROW else blocks)
         else:

@@ -24,6 +24,7 @@ BATCH = 700
 STEPS: dict[str, list[StepColumn]] = {
     "none": [],
     "beside the group": [StepColumn(0, 1 << 30, None)],
+    "without room for units": [StepColumn(0, (1 << 33) - 1, None)],
     "below zero": [StepColumn(-(1 << 29), 5, -(1 << 29) - 1)],
     "with a zero that is NULL and no step": [StepColumn(7, 900, 0), StepColumn(0, 1, 0)],
     "of several words": [StepColumn(-(1 << 40), 1 << 40, None), *[StepColumn(0, 1 << 30, -1)] * 3],

@@ -238,11 +238,20 @@ def test_the_limit_of_time_holds_outside_of_the_engine(opened: Opened, slowly: N
 
 
 @pytest.mark.slow
-def test_interrupts_reach_work_outside_of_the_engine(opened: Opened, slowly: None) -> None:
-    over = threading.Event()
+def test_interrupts_reach_work_outside_of_the_engine(
+    opened: Opened, slowly: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def noted(*given: Any) -> Any:
+        begun.set()
+        return slow(pairs.kept_pairs)(*given)
+
+    monkeypatch.setattr(maker, "kept_pairs", noted)
     with opened() as con:
 
         def interrupting() -> None:
+            begun.wait(60)  # before that nothing is paid for
             while not over.wait(0.1):
                 con.interrupt()
 
