@@ -201,10 +201,11 @@ def size_of(directory: Path) -> int:
 def size_without_names(directory: Path, process: int) -> int:
     """Bytes of the files that a process has open below a directory, and that have no name."""
     total = 0
+    opened = Path(f"/proc/{process}/fd")
     try:
-        for opened in os.scandir(f"/proc/{process}/fd"):
-            if os.readlink(opened.path).startswith(f"{directory}/"):
-                found = os.stat(opened.path)
+        for number in os.listdir(opened):
+            if os.readlink(opened / number).startswith(f"{directory}/"):
+                found = os.stat(opened / number)
                 total += found.st_size if found.st_nlink == 0 else 0
     except OSError:  # it has ended, or closed one of them
         pass

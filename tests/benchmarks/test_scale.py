@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -104,3 +106,14 @@ def test_what_is_spilled_is_seen_and_a_failure_is_told(bench: ModuleType, tmp_pa
     assert spilling.spilled > 16 << 20
     missing = bench.measure(tmp_path, bench.PLAIN, tmp_path / "none", "1GB", "units")
     assert missing.failed is not None
+
+
+def test_files_without_a_name_are_spilled_bytes(bench: ModuleType, tmp_path: Path) -> None:
+    with open(tmp_path / "named", "wb") as named, tempfile.TemporaryFile(dir=tmp_path) as unnamed:
+        named.write(b"12345")
+        unnamed.write(b"123")
+        for each in (named, unnamed):
+            each.flush()
+        assert bench.size_without_names(tmp_path, os.getpid()) == 3
+        assert bench.size_of(tmp_path) == 5
+        assert bench.size_without_names(tmp_path / "other", os.getpid()) == 0
