@@ -6,17 +6,16 @@ It reads the text and answers that were given before, and no data.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import (
     MAX_EMAX,
     MIN_EMIN,
-    ROUND_HALF_EVEN,
-    ROUND_HALF_UP,
     Context,
     Decimal,
     localcontext,
 )
+from itertools import islice
 from typing import Final
 
 from dpsql.agents.replies import CheckedNumber
@@ -32,6 +31,8 @@ _ANY_NUMBER: Final = Context(Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 """Numbers that no decimal holds, such as 1e9999999999999999999, are infinite or NaN."""
 MAX_PAIRS: Final = 1_000_000
 """How many numbers of a text, times how many released ones, are compared at most."""
+_CHARACTERS: Final = 1000
+"""Of a text, in which the names of a released number are searched as quickly as two compare."""
 _VERDICTS: Final = ("released", "rounded", "interval_end", "within_interval")
 
 
@@ -51,12 +52,28 @@ class ReleasedNumber:
     noisy: bool
 
 
-def checked_numbers(text: str, released: Sequence[ReleasedNumber]) -> Iterator[CheckedNumber]:
+@dataclass(frozen=True, slots=True)
+class _WrittenNumber:
+    """A number of a text, its place there, and the worth of its last digit."""
+
+    text: str
+    position: int
+    value: Decimal
+    step: Decimal
+
+
+def checked_numbers(text: str, released: Iterable[ReleasedNumber]) -> Iterator[CheckedNumber]:
     """Give the verdict on each number of a text, in order.
 
-    Raises ``ParameterError`` for more than can be compared at once.
+    Of the released ones no more are taken than can be compared. Raises ``ParameterError`` for more
+    than can be compared at once.
     """
-    if sum(1 for _ in _NUMBER.finditer(text)) * len(released) > MAX_PAIRS:
+    count = sum(1 for _ in _NUMBER.finditer(text))
+    if count == 0:
+        return
+    most = MAX_PAIRS // (count + len(text) // _CHARACTERS)
+    taken = list(islice(released, most + 1))
+    if len(taken) > most:
         raise ParameterError(
             "the text and the answers have too many numbers to compare",
             code="bad_arguments",
@@ -65,23 +82,21 @@ def checked_numbers(text: str, released: Sequence[ReleasedNumber]) -> Iterator[C
     start = 0
     for end in [*(found.start() for found in _SENTENCE.finditer(text)), len(text)]:
         sentence = text[start:end]
-        said = sentence.casefold()
-        named = [one for one in released if one.names and all(n in said for n in one.names)]
-        for found in _NUMBER.finditer(sentence):
-            with localcontext(_ANY_NUMBER):
-                verdict = _verdict(found, start, released, named)
-            yield verdict
+        if _NUMBER.search(sentence) is not None:
+            said = sentence.casefold()
+            named = [one for one in taken if one.names and all(n in said for n in one.names)]
+            for found in _NUMBER.finditer(sentence):
+                with localcontext(_ANY_NUMBER):
+                    verdict = _verdict(_read(found, start), taken, named)
+                yield verdict
         start = end
 
 
 def _verdict(
-    found: re.Match[str],
-    start: int,
-    released: Sequence[ReleasedNumber],
-    named: Sequence[ReleasedNumber],
+    found: _WrittenNumber, released: Sequence[ReleasedNumber], named: Sequence[ReleasedNumber]
 ) -> CheckedNumber:
     """Give the verdict on a number: of the row that is named, if there is one, else of any."""
-    written, position = found[0].strip(), start + found.start()
+    written, position = found.text, found.position
     for candidates in (named, () if named else released):
         ranked = [
             (verdict, one)
@@ -110,40 +125,38 @@ def _verdict(
     )
 
 
-def _nearness(found: re.Match[str], one: ReleasedNumber, *, near: bool) -> int | None:
+def _nearness(found: _WrittenNumber, one: ReleasedNumber, *, near: bool) -> int | None:
     """Rank how near a number is to a released one; None if it is not."""
-    number, step = _read(found)
+    number = found.value
     if number == one.value:
         return 0
     if not one.noisy:
         return None
-    if _rounds_to(one.value, number, step):
+    if _rounds_to(one.value, found):
         return 1
     if one.low is None or one.high is None:
         return None
-    if any(number == end or _rounds_to(end, number, step) for end in (one.low, one.high)):
+    if any(number == end or _rounds_to(end, found) for end in (one.low, one.high)):
         return 2
     return 3 if near and one.low <= number <= one.high else None
 
 
-def _read(found: re.Match[str]) -> tuple[Decimal, Decimal]:
-    """Read a number and the worth of its last written digit, zeros at the end not counted."""
+def _read(found: re.Match[str], start: int) -> _WrittenNumber:
+    """Read a number of a sentence that begins at a place; zeros at its end are no digits."""
     scale = (found["scale"] or "").strip().casefold()
     digits = found[0][: len(found[0]) - len(found["scale"] or "")]
     digits = re.sub("[,   ]", "", digits).replace("−", "-")
     written = Decimal(digits)
-    number = written.scaleb(_SCALES.get(scale, 0))
-    if not number.is_finite():
-        return number, Decimal(1)
-    last = (written if "." in digits else written.normalize()).as_tuple().exponent
-    return number, Decimal(1).scaleb(int(last) + _SCALES.get(scale, 0))
+    number, step = written.scaleb(_SCALES.get(scale, 0)), Decimal(1)
+    if number.is_finite():
+        last = (written if "." in digits else written.normalize()).as_tuple().exponent
+        step = step.scaleb(int(last) + _SCALES.get(scale, 0))
+    return _WrittenNumber(found[0].strip(), start + found.start(), number, step)
 
 
-def _rounds_to(value: Decimal, number: Decimal, step: Decimal) -> bool:
-    """Tell whether a value is a number once rounded to a step."""
-    if not value.is_finite() or abs(value) > Decimal("1e300"):
-        return False
-    return any(
-        (value / step).quantize(Decimal(1), way) * step == number
-        for way in (ROUND_HALF_EVEN, ROUND_HALF_UP)
-    )
+def _rounds_to(value: Decimal, found: _WrittenNumber) -> bool:
+    """Tell whether a value is the number once rounded to its last digit, ties either way."""
+    away, half = abs(value - found.value), found.step / 2
+    if away != half:
+        return away < half
+    return abs(found.value) > abs(value) or found.value / found.step % 2 == 0

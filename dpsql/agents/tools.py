@@ -543,8 +543,8 @@ class Toolbox:
 
     def _verify(self, given: VerifyInput, call: Call) -> tuple[ReplyPart, str]:
         self._require_open()
-        kept = map(self._kept.find, given.release_ids)
-        released = [one for each in kept for one in each.released()]
+        kept = [self._kept.find(each) for each in dict.fromkeys(given.release_ids)]
+        released = (one for each in kept for one in each.released())
         numbers = list(checked_numbers(given.text, released))
         ours = all(one.verdict not in ("not_ours", "outside_interval") for one in numbers)
         lines = [f"{one.text}: {one.verdict.replace('_', ' ')}" for one in numbers]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from helpers.agent_worlds import COUNTS, INSTRUCTION, answer, call, clinic, refused, toolbox
+from helpers.work import within
 from jsonschema import Draft202012Validator
 
 from dpsql.agents.kept import MAX_KEPT, KeptAnswer, KeptAnswers
@@ -411,6 +413,64 @@ def test_more_numbers_than_can_be_compared_are_refused() -> None:
     one = ReleasedNumber("n", 0, Decimal(1), None, None, names=(), noisy=False)
     with pytest.raises(ParameterError, match="too many numbers"):
         list(checked_numbers("7 " * 1_001, [one] * 1_000))
+    many = iter([one] * 1_000_000)
+    with pytest.raises(ParameterError, match="too many numbers"):
+        list(checked_numbers("7 " * 1_001, many))
+    assert len(list(many)) > 990_000  # no more are read than can be compared
+    assert list(checked_numbers("-. " * 30_000, many)) == []  # no number is compared with none
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        *(("7 " * 990, 990), ("1e5 " * 900, 990), ("1e-999999 " * 900, 980)),
+        *((". " * 40_000 + "7", 9_000), ("w" * 90_000 + " 7", 9_000)),
+        *(("w7 8. " * 16_000, 50), ("9" * 90_000, 9_000)),
+    ],
+    ids=["short", "rounded", "small", "sentences", "long", "named", "digits"],
+)
+def test_numbers_of_any_text_are_checked_in_seconds(text: str, count: int) -> None:
+    released = [
+        ReleasedNumber("n", n, Decimal(n), Decimal(n - 9), Decimal(n + 9), (f"w{n}",), noisy=True)
+        for n in range(count)
+    ]
+    began = time.process_time()
+    assert list(checked_numbers(text, released))
+    assert within(time.process_time() - began, 4.0)
+
+
+def test_an_answer_that_is_named_often_is_compared_once(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    box = toolbox(dataset)
+    release = answer(box, "ask", sql=COUNTS, epsilon=1.0)["answer"]["release_id"]
+    released = KeptAnswer.released
+
+    def counted(self: KeptAnswer) -> Iterator[ReleasedNumber]:
+        read.append("an answer")
+        return released(self)
+
+    monkeypatch.setattr(KeptAnswer, "released", counted)
+    answer(box, "verify", text="7 of 9", release_ids=[release] * 64)
+    assert read == ["an answer"]
+
+
+@pytest.mark.parametrize(
+    ("value", "written", "rounds"),
+    [
+        *(("2.5", "2", True), ("2.5", "3", True), ("3.5", "3", False), ("3.5", "4", True)),
+        *(("-2.5", "-3", True), ("-2.5", "-2", True), ("-3.5", "-3", False), ("2.49", "3", False)),
+        *(("4250", "4.2k", True), ("4250", "4.3k", True), ("4150", "4.1k", False)),
+        ("12", "0", False),
+    ],
+)
+def test_a_number_is_a_value_that_is_rounded_with_ties_either_way(
+    value: str, written: str, rounds: bool
+) -> None:
+    one = ReleasedNumber("n", 0, Decimal(value), None, None, names=(), noisy=True)
+    (found,) = checked_numbers(written, [one])
+    assert (found.verdict == "rounded") is rounds
 
 
 def test_a_failure_after_reading_began_says_what_it_cost(
