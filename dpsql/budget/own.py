@@ -209,7 +209,7 @@ class OwnAccount:
     def _total(self, dataset: Standing, own: Standing) -> Total | None:
         if not dataset.limits:
             return None
-        windows = () if self.ledger is None else self.ledger.windows(dataset.path)
+        windows = () if self.ledger is None else self.ledger.windows(dataset.path, estimates=False)
         renewed = dataset.renews is not None or len(windows) > 1
         return Total(_alone(dataset, own), dataset.passed, renewed)
 

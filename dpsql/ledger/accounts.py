@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
 from dpsql.ledger.backend import Backend, LedgerRow, State
 from dpsql.ledger.carried import READS, amount_of, carried_by
 from dpsql.ledger.chain import Kind, iso, microseconds
-from dpsql.ledger.journal import Journal, in_order
+from dpsql.ledger.journal import Journal, head, in_order
 from dpsql.ledger.names import (
     NamedAccount,
     full_name,
@@ -52,6 +52,7 @@ SELECT path, accounts.opened, period, rho, epsilon, delta, gaussian, queries, un
 FROM accounts JOIN windows USING (path)
 WHERE windows.opened = accounts.opened AND path IN ({{}})
 """
+_CHARGED = "SELECT last, tie FROM windows WHERE path = ? ORDER BY last DESC LIMIT 1"
 _LOOKS = f"""
 SELECT opened, count(*) - sum(returned), sum(returned) FROM (
     SELECT (SELECT max(opened) FROM windows WHERE path = ? AND opened < seq) AS opened,
@@ -526,15 +527,36 @@ def standings(
 ) -> tuple[Standing, ...]:
     """Tell where the account and those above it stand, from the dataset down.
 
-    ``limits`` are the policy's; None stands for those of the last charge.
+    ``limits`` are the policy's; None stands for those of the last charge. Of the dataset above
+    others no estimates are counted: that would take as long as there are many of everybody's.
     """
-    places, now = line_by_name(sql, path), sql.now()
-    known = nodes_of(sql, [place.key for place in places])
-    return tuple(_standing(sql, each.name, known.get(each.key), limits, now) for each in places)
+    *above, own = line_by_name(sql, path)
+    known, now = nodes_of(sql, [place.key for place in (*above, own)]), sql.now()
+    return tuple(
+        _standing(sql, each.name, known.get(each.key), limits, now, estimates=each not in above[:1])
+        for each in (*above, own)
+    )
 
 
-def windows_of(sql: Backend, key: str) -> tuple[Window, ...]:
-    """Collect all windows of an account, oldest first."""
+def last_changes(sql: Backend, path: str) -> tuple[Hashable, ...]:
+    """Return the last events that changed an account and those above it but the dataset's.
+
+    With their hashes, and the day. While they are the same, so are the :func:`standings` of these
+    accounts: a window ends by an event, or with its day or month. After that and until the next
+    one opens it changes with streams, too, for which the last event of all stands.
+    """
+    keys, now = [place.key for place in line_by_name(sql, path)[1:]], sql.now()
+    found: list[Hashable] = [iso(now)[: len("2026-01-31")]]
+    for key, node in sorted(nodes_of(sql, keys).items() if keys else ()):
+        ((charged, tie),) = sql.execute(_CHARGED, (key,))
+        found.append((key, node.last, node.tie, charged, tie))
+        if is_over(node.renews, node.window.period, now):
+            found.append(head(sql))
+    return tuple(found)
+
+
+def windows_of(sql: Backend, key: str, *, estimates: bool = True) -> tuple[Window, ...]:
+    """Collect all windows of an account, oldest first, with or without a count of ``estimates``."""
     rows = sql.execute(
         f"SELECT opened, at, period, {', '.join(_CARRIED)}, windows.rho, windows.epsilon, "
         "windows.delta, windows.gaussian, queries, unsettled "
@@ -542,7 +564,7 @@ def windows_of(sql: Backend, key: str) -> tuple[Window, ...]:
         (key,),
     )
     below = key + "/"
-    counts = sql.execute(_LOOKS, (key, key, len(below), below))
+    counts = sql.execute(_LOOKS, (key, key, len(below), below)) if estimates else ()
     looks = {opened: (int(made), int(returned)) for opened, made, returned in counts}
     parts = len(_PARTS)
     return tuple(
@@ -576,12 +598,14 @@ def _standing(
     node: AccountNode | None,
     limits: Mapping[str, Account] | None,
     now: int,
+    *,
+    estimates: bool,
 ) -> Standing:
     policy = None if limits is None or path not in limits else limits[path].limit
     if node is None:
         bound = () if policy is None else (policy,)
         return Standing(path, bound, None, "{}", Window(iso(now), "", Spent()), Spent())
-    windows = windows_of(sql, node.path)
+    windows = windows_of(sql, node.path, estimates=estimates)
     current = windows[-1]
     if is_over(node.renews, node.window.period, now):
         carried = carried_by(sql, node.path)

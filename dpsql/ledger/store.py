@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -17,6 +17,7 @@ from dpsql.ledger import releases, streams
 from dpsql.ledger.accounts import (
     charge_line,
     has_read,
+    last_changes,
     note_read,
     require_node,
     settle,
@@ -261,13 +262,13 @@ class Ledger:
         """Read the clock that dates the ledger's entries, as a UTC time."""
         return datetime.fromisoformat(self._link.read(lambda sql: iso(sql.now())))
 
-    def position(self) -> tuple[Head, str]:
-        """Return the last event, and the day by the ledger's clock.
+    def position(self, account: str) -> tuple[Hashable, ...]:
+        """Return the position of an account in the ledger, which stays while its standing does.
 
-        While both are the same, so are all standings: a window of an account ends by an event, or
-        with its day or month.
+        And the standings of those above it, but the dataset's: that changes with each charge.
         """
-        return self._link.read(lambda sql: (head(sql), iso(sql.now())[: len("2026-01-31")]))
+        check_path(account)
+        return self._link.read(lambda sql: last_changes(sql, account))
 
     def stored(self, account: str, query: str) -> Stored | None:
         """Return the latest stored answer to ``query`` of ``account`` or an account below it; free.
@@ -601,7 +602,8 @@ class Ledger:
     ) -> tuple[Standing, ...]:
         """Tell where the account and those above it stand, from the dataset down.
 
-        ``limits`` are the policy's, as in :meth:`reserve`; left out, those of the last charge.
+        ``limits`` are the policy's, as in :meth:`reserve`; left out, those of the last charge. Of
+        the dataset above others no estimates are counted.
         """
         check_path(account)
         given = None if limits is None else check_limits(account, limits)
@@ -615,10 +617,15 @@ class Ledger:
         counts = (each.affordable(amount) for each in self.standing(account, limits))
         return min((count for count in counts if count is not None), default=None)
 
-    def windows(self, account: str) -> tuple[Window, ...]:
-        """Collect all windows of the account, oldest first."""
+    def windows(self, account: str, *, estimates: bool = True) -> tuple[Window, ...]:
+        """Collect all windows of the account, oldest first.
+
+        Without ``estimates`` these are not counted, which takes longer the more of them there are.
+        """
         check_path(account)
-        return self._link.read(lambda sql: windows_of(sql, key_by_name(sql, account)))
+        return self._link.read(
+            lambda sql: windows_of(sql, key_by_name(sql, account), estimates=estimates)
+        )
 
     def accounts(self) -> tuple[str, ...]:
         """Return the paths of all accounts, by their present names, sorted."""

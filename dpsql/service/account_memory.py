@@ -6,12 +6,12 @@ tools for agents and servers open a session for each question.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
-from dpsql.budget import AccountReport, own_accounts
+from dpsql.budget import AccountReport, own_accounts, payer
 from dpsql.core.remembered import Remembered
-from dpsql.ledger import Head, Ledger
+from dpsql.ledger import Ledger
 from dpsql.pipeline.prepare import PlanMemory
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides, Parameters
@@ -21,7 +21,7 @@ _MOST_PAYERS: Final = 64
 _NOTHING: Final = Overrides()
 
 _Payer = tuple[str, float | None]
-_Position = tuple[Head, str]
+_Position = tuple[Hashable, ...]
 
 
 class AccountMemory:
@@ -53,11 +53,13 @@ class AccountMemory:
 
         ``epsilon`` is the limit of a session's own. Raises as :func:`own_accounts` does.
         """
-        position, payer = ledger.position(), (session, epsilon)
-        known = self._reports.get(payer)
+        path = payer(self.policy, self.analyst, session, epsilon).path
+        position, paying = ledger.position(path), (session, epsilon)
+        known = self._reports.get(paying)
         if known is not None and known[0] == position:
             return known[1]
+        # Nothing that others ask decides whether it is read again: how long that takes would tell.
         # Read later than the position: what is kept may be newer than that says, never older.
         found = own_accounts(self.policy, self.analyst, ledger, session, epsilon)
-        self._reports.keep(payer, (position, found), 1)
+        self._reports.keep(paying, (position, found), 1)
         return found

@@ -135,6 +135,26 @@ def test_a_window_that_is_due_is_reported_with_them(clock: Clock, tmp_path: Path
         assert ledger.total(ANA) == RHO.spent(20, 2, 1, 0)
 
 
+@pytest.mark.parametrize("ended", ["dropped", "failed"])
+def test_a_position_changes_with_the_streams_of_a_window_that_is_due(
+    clock: Clock, tmp_path: Path, ended: str
+) -> None:
+    with Ledger.open(tmp_path / "budget.ledger") as ledger:
+        ledger.owner("olga").create(ANA)
+        ledger.owner("olga").renew(ANA, Renewal.MONTH)
+        RHO.stream(ledger, "s1", RHO.account(ANA), steps=1)
+        ticket = ledger.begin_step(ANA, "s1", 1)
+        clock.time += timedelta(days=31)
+        before = ledger.position(ANA), ledger.standing(ANA)[-1].window.carried
+        if ended == "dropped":
+            ledger.drop_stream(ANA, "s1")
+        else:
+            ledger.fail_step(ticket, ANA, Cause.ENGINE)
+        after = ledger.position(ANA), ledger.standing(ANA)[-1].window.carried
+        assert (before[1], after[1]) == (RHO.amount(20, 2), Amount())
+        assert before[0] != after[0]
+
+
 def test_nothing_is_published_beyond_a_limit_that_was_lowered(ledger: Ledger) -> None:
     RHO.stream(ledger, "s1", RHO.account(ANA))
     before = ledger.head()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,7 @@ class LedgerModel(RuleBasedStateMachine):
         self.ledger = Ledger.open(self.where)
         self.owner = self.ledger.owner("olga")
         self.tree = Tree()
+        self.told: dict[Hashable, object] = {}
 
     def teardown(self) -> None:
         if hasattr(self, "ledger"):
@@ -334,6 +336,16 @@ class LedgerModel(RuleBasedStateMachine):
                 ]
                 found = self.ledger.stored(self.name(path), query)
                 assert (found.payload if found else None) == (kept[-1] if kept else None)
+
+    @invariant()
+    def standings_stay_while_positions_do(self) -> None:
+        """But for the dataset's, of which a position says nothing."""
+        if not hasattr(self, "ledger"):
+            return
+        for path in PATHS:
+            name = self.name(path)
+            told = self.ledger.standing(name)[1:]
+            assert self.told.setdefault((name, self.ledger.position(name)), told) == told
 
     @invariant()
     def the_chain_is_sound(self) -> None:

@@ -417,6 +417,10 @@ def test_estimates_are_counted_for_themselves_in_every_window(ledger: Ledger) ->
     assert (ledger.spent(ZOE).looks, ledger.total(ZOE).looks) == (1, 6)
     assert ledger.total(f"{ZOE}/notebook").looks == 2
     assert (ledger.total("sales").looks, ledger.total("sales").returned) == (6, 1)
+    # Everybody's are not counted for one account: that would take as long as there are many.
+    dataset, own = ledger.standing(ZOE)
+    assert (dataset.total.looks, own.total.looks) == (0, 6)
+    assert [w.spent.looks for w in ledger.windows("sales", estimates=False)] == [0]
 
 
 def renamed_and_killed(path: Path, statement: int) -> bool:

@@ -90,15 +90,32 @@ def test_whatever_the_ledger_is_told_is_seen_at_once(
         differs()
         owner.suspend(own.path)
         differs()
-    day = Ledger.position
+    position = Ledger.position
 
-    def tomorrow(self: Ledger) -> Any:
-        return day(self)[0], "2999-12-31"
+    def tomorrow(self: Ledger, account: str) -> Any:
+        return "2999-12-31", *position(self, account)[1:]
 
     monkeypatch.setattr(Ledger, "position", tomorrow)
     read = len(standings)
     told(dataset)
     assert len(standings) > read
+
+
+def test_what_others_ask_has_nothing_read_again(tmp_path: Path, standings: list[str]) -> None:
+    """How long that takes would tell an analyst that, and when, somebody else has asked."""
+    accounts = {name: AccountPolicy(name, 1000.0, 1e-3) for name in (ANALYST, "bob")}
+    with (
+        world_file(tmp_path / "world.duckdb", *FILL) as path,
+        dpsql.open_dataset(path, policy(None, **accounts), tmp_path / "budget.db") as dataset,
+    ):
+        with dataset.session(ANALYST) as session:
+            session.sql(COUNT)
+        first, read = told(dataset), standings.count(f"{dataset.policy.dataset}/{ANALYST}")
+        for limit in (1, 2):
+            with dataset.session("bob") as session:
+                session.sql(f"SELECT COUNT(*) FROM visits WHERE n > {limit}")
+            assert told(dataset) == first
+        assert standings.count(f"{dataset.policy.dataset}/{ANALYST}") == read
 
 
 def test_intervals_that_were_asked_for_again_are_nobody_elses(dataset: dpsql.Dataset) -> None:
