@@ -214,6 +214,22 @@ def test_check_reads_tables_whole(session: Any, tmp_path: Path, dirty: bool) -> 
     assert engine.prove(["visits"]) == (("visits",) if dirty else ())
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [pa.array([1], pa.timestamp("ns")), pa.array([1], pa.uint64()), pa.array(["a"])],
+    ids=["nanoseconds", "unsigned", "text"],
+)
+def test_check_finds_files_that_store_a_column_as_another_type(
+    session: Any, tmp_path: Path, stored: Any
+) -> None:
+    """The first file is the table's type, and what opening reads."""
+    place = tmp_path / "visits"
+    data = pa.table({"uid": range(2), "k": pa.array([0, 0]).cast(pa.timestamp("us"))})
+    table_of(session, data, place, "uid BIGINT, k TIMESTAMP_NTZ")
+    pq.write_table(pa.table({"uid": [7], "k": stored}), place / "part-2.parquet")
+    assert dpsql.SparkEngine(session).prove(["visits"]) == ("visits",)
+
+
 def test_settings_under_which_old_dates_fail_are_refused(session: Any) -> None:
     name = "spark.sql.parquet.datetimeRebaseModeInRead"
     before = session.conf.get(name)
