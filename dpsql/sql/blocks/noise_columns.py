@@ -10,8 +10,7 @@ their stars leave it out.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -23,7 +22,7 @@ from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, NoiseColumn, NoiseFigure
 from dpsql.sql.expressions.legality import refusal
-from dpsql.sql.lineage.table_names import is_qualified
+from dpsql.sql.tail.passed_on import PassedColumns, ReadTable, quoted_column
 from dpsql.syntax.parse import place_of
 from dpsql.syntax.text import output_name, put
 
@@ -36,8 +35,12 @@ _HINT = (
 )
 
 
-def place_noise_columns(tree: exp.Query, blocks: Sequence[Block], text: str) -> list[Block]:
+def place_noise_columns(
+    tree: exp.Query, blocks: Sequence[Block], text: str, passed: PassedColumns
+) -> list[Block]:
     """Replace the calls in a tail by columns; returns the blocks with these columns added.
+
+    Columns that subqueries have to hand on for it are ``passed``, and not hidden yet.
 
     Raises ``QueryRefused`` for a call on anything but an aggregate as it was released, and
     ``ParameterError`` for a confidence that is no number between 0 and 1.
@@ -45,7 +48,7 @@ def place_noise_columns(tree: exp.Query, blocks: Sequence[Block], text: str) -> 
     calls = [node for node in tree.find_all(exp.Anonymous) if is_noise_call(node)]
     if not calls:
         return list(blocks)
-    return _Placer(tree, blocks, text).place(calls)
+    return _Placer(tree, blocks, text, passed).place(calls)
 
 
 def is_noise_call(node: exp.Expr | None) -> bool:
@@ -54,20 +57,19 @@ def is_noise_call(node: exp.Expr | None) -> bool:
 
 
 class _Placer:
-    def __init__(self, tree: exp.Query, blocks: Sequence[Block], text: str) -> None:
+    def __init__(
+        self, tree: exp.Query, blocks: Sequence[Block], text: str, passed: PassedColumns
+    ) -> None:
         self.tree = tree
         self.blocks = list(blocks)
         self.text = text
-        self.numbers = {block.name: index for index, block in enumerate(blocks)}
-        self.handed: dict[int, dict[str, str]] = defaultdict(dict)  # id(SELECT) -> column -> name
+        self.passed = passed
         self.named: set[int] = set()  # id(SELECT)
         self.found: dict[tuple[object, ...], exp.Column] = {}
         self.added = 0
-        natural = any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
-        self.by_position = natural or tree.find(exp.Pivot, exp.Columns) is not None
 
     def place(self, calls: list[exp.Anonymous]) -> list[Block]:
-        """Replace every call by a column; stars leave out the columns added for it."""
+        """Replace every call by a column."""
         _keep_names(next(self.tree.find_all(exp.Select)), exp.Query)
         for call in calls:
             column, figure, confidence = self._read(call)
@@ -79,9 +81,6 @@ class _Placer:
                 self.named.add(id(select))
                 _keep_names(select, exp.Anonymous)
             put(call, found.copy())
-        if self.handed:
-            for select in self.tree.find_all(exp.Select):
-                self._hide(select)
         return self.blocks
 
     def _read(self, call: exp.Anonymous) -> tuple[exp.Column, NoiseFigure, float]:
@@ -122,18 +121,15 @@ class _Placer:
         confidence: float,
     ) -> exp.Column:
         source = self._source_of(call, select, column)
-        block = self.numbers.get(source.name) if isinstance(source, exp.Table) else None
+        block = self.passed.block_of(source)
         if block is not None:
-            return _column(self._released(call, block, column.name, figure, confidence))
-        inner = self._inner(source)
-        if inner is None or not self._can_hand_on(source, inner):
+            return quoted_column(self._released(call, block, column.name, figure, confidence))
+        inner = self.passed.inner(source)
+        if inner is None or not self.passed.can_hand_on(source, inner):
             raise self._refusal(call, "cannot reach an aggregate from here")
         found = self._figure(call, inner, self._item(call, inner, column.name), figure, confidence)
-        handed = self.handed[id(inner)]
-        if found.name not in handed:
-            handed[found.name] = f"{INTERNAL_PREFIX}h{self._add(call)}"
-            inner.append("expressions", exp.alias_(found, handed[found.name], quoted=True))
-        return _column(handed[found.name], source.alias_or_name)
+        self._add(call)
+        return self.passed.hand_on(source, inner, found)
 
     def _released(
         self, call: exp.Anonymous, index: int, name: str, figure: NoiseFigure, confidence: float
@@ -159,8 +155,8 @@ class _Placer:
             self.blocks[index] = block
         return block.noise_column(block.noise_columns.index(column))
 
-    def _add(self, call: exp.Anonymous) -> int:
-        """Count a column that is added, and return how many there were before."""
+    def _add(self, call: exp.Anonymous) -> None:
+        """Count a column that is added."""
         self.added += 1
         if self.added > MAX_NOISE_COLUMNS:
             raise refusal(
@@ -170,114 +166,25 @@ class _Placer:
                 call,
                 "Ask where the aggregate is: each subquery around it hands a column on.",
             )
-        return self.added - 1
 
-    # -- from a column to where it comes from -------------------------------------------------
-
-    def _source_of(
-        self, call: exp.Anonymous, select: exp.Select, column: exp.Column
-    ) -> exp.Table | exp.Subquery:
-        sources = list(_sources(select))
-        if column.table:
-            sources = [s for s in sources if fold(s.alias_or_name) == fold(column.table)]
-        elif len(sources) > 1:
-            sources = [s for s in sources if self._holds(s, column.name)]
-        if len(sources) != 1:
+    def _source_of(self, call: exp.Anonymous, select: exp.Select, column: exp.Column) -> ReadTable:
+        source = self.passed.source_of(select, column)
+        if source is None:
             raise self._refusal(call, f"finds no one column called {column.name} here")
-        return sources[0]
-
-    def _holds(self, source: exp.Table | exp.Subquery, name: str) -> bool:
-        """Tell whether a subquery or CTE has an output column of that name."""
-        inner = self._inner(source)
-        if inner is None:
-            return False
-        if any(fold(item.alias_or_name) == fold(name) for item in inner.expressions):
-            return True
-        starred = any(map(_is_star, inner.expressions))
-        return starred and any(self._holds(deeper, name) for deeper in _sources(inner))
+        return source
 
     def _item(self, call: exp.Anonymous, inner: exp.Select, name: str) -> exp.Column:
         """Return the column of ``inner`` that its output column is."""
-        for item in inner.expressions:
-            if not _is_star(item) and fold(item.alias_or_name) == fold(name):
-                node = item.unalias().unnest()
-                if isinstance(node, exp.Column):
-                    return node
-                raise self._refusal(call, f"takes an aggregate as it was released; {name} is not")
-        for item in filter(_is_star, inner.expressions):
-            qualifier = item.table if isinstance(item, exp.Column) else ""
-            return _column(name, qualifier)
-        raise self._refusal(call, f"finds no one column called {name} here")
-
-    def _inner(self, source: exp.Table | exp.Subquery) -> exp.Select | None:
-        """Return the SELECT behind a subquery or the name of a CTE."""
-        query: exp.Expr | None = source
-        if isinstance(source, exp.Table):
-            query = _cte(source)
-        while isinstance(query, exp.Subquery):
-            query = query.this
-        return query if isinstance(query, exp.Select) else None
-
-    def _can_hand_on(self, source: exp.Table | exp.Subquery, inner: exp.Select) -> bool:
-        """Tell whether one more column changes nothing but the columns there are."""
-        alias = source.args.get("alias")
-        renamed = alias is not None and alias.args.get("columns")
-        clauses = any(inner.args.get(name) for name in ("distinct", "group", "having"))
-        return not (renamed or clauses or self.by_position)
-
-    # -- what is handed on ----------------------------------------------------------------------
-
-    def _hide(self, select: exp.Select) -> None:
-        """Remove from a SELECT's stars the columns that were added to its sources."""
-        for item in select.expressions:
-            if not _is_star(item):
-                continue
-            star, qualifier = (
-                (item.this, item.table) if isinstance(item, exp.Column) else (item, "")
-            )
-            names = [
-                name
-                for source in _sources(select)
-                if not qualifier or fold(source.alias_or_name) == fold(qualifier)
-                for name in self.handed.get(id(self._inner(source)), {}).values()
-            ]
-            if names:
-                star.set("except_", [*(star.args.get("except_") or ()), *map(_column, names)])
+        item = self.passed.item(inner, name)
+        if item is None:
+            raise self._refusal(call, f"finds no one column called {name} here")
+        node = item.unnest()
+        if not isinstance(node, exp.Column):
+            raise self._refusal(call, f"takes an aggregate as it was released; {name} is not")
+        return node
 
     def _refusal(self, call: exp.Anonymous, reason: str) -> QueryRefused:
         return refusal(self.text, f"{call.name.upper()} {reason}", "no_noise_known", call, _HINT)
-
-
-def _sources(select: exp.Select) -> Iterator[exp.Table | exp.Subquery]:
-    from_ = select.args.get("from_")
-    if from_ is None:
-        return
-    for source in (from_.this, *(join.this for join in select.args.get("joins") or ())):
-        if isinstance(source, exp.Table | exp.Subquery):
-            yield source
-            for join in source.args.get("joins") or ():
-                if isinstance(join.this, exp.Table | exp.Subquery):
-                    yield join.this
-
-
-def _cte(table: exp.Table) -> exp.Expr | None:
-    """Find the CTE of a name in the WITH clauses around it, the nearest first."""
-    above: exp.Expr | None = None if is_qualified(table) else table
-    while above is not None:
-        with_ = above.args.get("with_")
-        if with_ is not None and not with_.args.get("recursive"):
-            for cte in reversed(with_.expressions):
-                if fold(cte.alias) == fold(table.name):
-                    body: exp.Expr = cte.this
-                    return None if cte.args["alias"].args.get("columns") else body
-        above = above.parent
-    return None
-
-
-def _is_star(item: exp.Expr) -> bool:
-    return isinstance(item, exp.Star) or (
-        isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-    )
 
 
 def _keep_names(select: exp.Select, rewritten: type[exp.Expr]) -> None:
@@ -289,8 +196,3 @@ def _keep_names(select: exp.Select, rewritten: type[exp.Expr]) -> None:
         else:
             named.append(exp.alias_(item, output_name(item), quoted=True, copy=False))
     select.set("expressions", named)
-
-
-def _column(name: str, table: str = "") -> exp.Column:
-    qualifier = exp.to_identifier(table, quoted=True) if table else None
-    return exp.column(exp.to_identifier(name, quoted=True), table=qualifier)

@@ -50,6 +50,7 @@ from dpsql.sql.tail.enum_order import settle_enum_order
 from dpsql.sql.tail.group_counts import count_listed, listed_below, mark_counted
 from dpsql.sql.tail.growth_class import tail_kind
 from dpsql.sql.tail.outputs import plain_tail, trace_outputs
+from dpsql.sql.tail.passed_on import PassedColumns
 from dpsql.sql.tail.public_values import public_values
 from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.options import AskedOptions, refuse_options, take_options
@@ -116,9 +117,13 @@ def validate(
         _refuse_discovery(block, text)
     casts = any(type(node) is exp.Cast for node in tree.walk())
     place_followers(tree, found)
-    blocks = place_noise_columns(tree, found, text)
+    passed = PassedColumns(tree, found)
+    blocks = place_noise_columns(tree, found, text, passed)
     settle_enum_order(tree, blocks, list(splitter.public_tables.values()), text)
-    traced = trace_outputs(tree, blocks)
+    traced = trace_outputs(tree, blocks, passed)
+    passed.hide()
+    if traced.chosen is not None:
+        blocks[traced.chosen] = replace(blocks[traced.chosen], chosen_after=True)
     plain = plain_tail(tree, blocks, dialect)
     kind = tail_kind(tree) if plain is None else TailKind.SURE
     typed, values = to_sql(tree), tuple(public_values(tree, text))

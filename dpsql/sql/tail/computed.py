@@ -15,7 +15,6 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.ir.query import Block
 from dpsql.ir.terms import (
-    AggregateTerm,
     ChoiceTerm,
     Comparing,
     ConstantTerm,
@@ -23,7 +22,6 @@ from dpsql.ir.terms import (
     OperatorTerm,
     Term,
     TermComparison,
-    aggregates_of,
 )
 from dpsql.syntax.arguments import NodeArguments, Rules, reads
 
@@ -42,31 +40,21 @@ _MOST_DIGITS: Final = 12
 _BRANCH: Final = NodeArguments("this true false")
 
 
-def aggregate_shown(item: exp.Expr, block: Block) -> int | None:
-    """Find the aggregate that an expression is, as it was released; none for quantiles."""
-    node = item.unalias().unnest()
+def released_aggregate(column: exp.Expr, block: Block) -> int | None:
+    """Find the aggregate that a column of a released table is; none for keys and quantiles."""
     prefix = f"{INTERNAL_PREFIX}a"
-    if not (isinstance(node, exp.Column) and node.name.startswith(prefix)):
+    if not (isinstance(column, exp.Column) and column.name.startswith(prefix)):
         return None
-    aggregate = int(node.name.removeprefix(prefix))
+    aggregate = int(column.name.removeprefix(prefix))
     return aggregate if block.aggregates[aggregate].quantile is None else None
 
 
-def computed_term(item: exp.Expr, block: Block) -> Term | None:
-    """Read an expression over a block's released columns; None for what intervals cannot follow.
-
-    None as well for what has no aggregate in it.
-    """
-    term = _term(item.unalias(), block)
-    return None if term is None or not any(True for _ in aggregates_of(term)) else term
-
-
-def _term(node: exp.Expr, block: Block) -> Term | None:
-    aggregate = aggregate_shown(node, block)
-    if aggregate is not None:
-        return AggregateTerm(aggregate)
+def term_of(node: exp.Expr, term_of_column: Callable[[exp.Column], Term | None]) -> Term | None:
+    """Read an expression, with the terms of its columns; None for what intervals cannot follow."""
+    if isinstance(node, exp.Column):
+        return term_of_column(node)
     rule = _RULES.of(node)
-    return None if rule is None else rule(node, partial(_term, block=block))
+    return None if rule is None else rule(node, partial(term_of, term_of_column=term_of_column))
 
 
 def _several(

@@ -18,61 +18,204 @@ from dpsql.ir.query import (
     SortTerm,
     SupportColumn,
 )
-from dpsql.ir.terms import aggregates_of
+from dpsql.ir.terms import AggregateTerm, Term, aggregates_of
 from dpsql.sql.expressions.totality import is_sure_condition
-from dpsql.sql.tail.computed import aggregate_shown, computed_term
+from dpsql.sql.tail.computed import released_aggregate, term_of
+from dpsql.sql.tail.passed_on import (
+    PassedColumns,
+    ReadTable,
+    is_star,
+    quoted_column,
+    sources_of,
+)
 
 _PLAIN_CLAUSES = frozenset({"expressions", "from_", "order", "limit", "offset"})
+_PASSING_CLAUSES = _PLAIN_CLAUSES | {"where", "qualify", "windows", "with_"}
+_PLAIN_SOURCE = frozenset({"this", "alias"})
 _INT64_DIGITS = 19
 _NOT_PLAIN = -1
 
 
 @dataclass(frozen=True, slots=True)
 class TracedOutputs:
-    """The columns of an answer with intervals, and the hidden ones for these."""
+    """The columns of an answer with intervals, and the hidden ones for these.
+
+    ``chosen`` is the block whose rows outer SELECTs choose by noisy values, None without one.
+    """
 
     outputs: tuple[OutputColumn | None, ...] = ()
     computed: tuple[ComputedColumn | None, ...] = ()
     supports: tuple[SupportColumn, ...] = ()
+    chosen: int | None = None
 
 
-def trace_outputs(tree: exp.Query, blocks: Sequence[Block]) -> TracedOutputs:
+def trace_outputs(tree: exp.Query, blocks: Sequence[Block], passed: PassedColumns) -> TracedOutputs:
     """Find the answer columns that are aggregates as released, or computed from these.
 
     The interval of an average or a variance needs the noisy measures that it is computed from, and
     where groups are named in rounds that of a count needs how it was counted; that of a column that
-    computes with aggregates needs these. Hidden columns for them are appended to the select list. A
-    quantile has no interval and is left out. Only a statement whose outermost SELECT is itself a
-    block is traced; for others all is empty.
+    computes with aggregates needs these. Hidden columns for them are appended to the select list,
+    and to those of subqueries that hand them on. A quantile has no interval and is left out. Traced
+    is a statement whose outermost SELECT reads the rows of one block, each once at most, as they
+    are or through subqueries and CTEs; for others all is empty.
     """
-    index = _root_block(tree, blocks)
-    if index is None:
+    layers = _layers(tree, blocks, passed)
+    if layers is None:
         return TracedOutputs()
-    assert isinstance(tree, exp.Select)
-    block = blocks[index]
-    shown = [aggregate_shown(item, block) for item in tree.expressions]
-    outputs = tuple(None if one is None else OutputColumn(index, one) for one in shown)
-    if tree.args.get("distinct"):
+    select, block = layers.selects[0], blocks[layers.block]
+    layers.write_stars_out()
+    items = [item.unalias() for item in select.expressions]
+    if any(map(is_star, items)):
+        return TracedOutputs()
+    terms = [layers.term(item, block) for item in items]
+    shown = [one.aggregate if isinstance(one, AggregateTerm) else None for one in terms]
+    outputs = tuple(None if one is None else OutputColumn(layers.block, one) for one in shown)
+    chosen = layers.block if layers.choose_by_noise else None
+    if select.args.get("distinct"):
         plain = (None if o is None or block.support_columns(o.aggregate) else o for o in outputs)
-        return TracedOutputs(tuple(plain), tuple(None for _ in outputs))
-    terms = [
-        computed_term(item, block) if one is None else None
-        for item, one in zip(tree.expressions, shown, strict=True)
-    ]
-    computed = tuple(None if term is None else ComputedColumn(index, term) for term in terms)
+        return TracedOutputs(tuple(plain), tuple(None for _ in outputs), chosen=chosen)
+    computed = tuple(
+        None
+        if term is None or one is not None or not any(True for _ in aggregates_of(term))
+        else ComputedColumn(layers.block, term)
+        for term, one in zip(terms, shown, strict=True)
+    )
     names = [name for one in shown if one is not None for name in block.support_columns(one)]
     names += [
         name
-        for term in terms
-        if term is not None
-        for aggregate in aggregates_of(term)
+        for found in computed
+        if found is not None
+        for aggregate in aggregates_of(found.term)
         for name in block.interval_columns(aggregate)
     ]
     supports = tuple(dict.fromkeys(names))
     for name in supports:
-        column = exp.column(exp.to_identifier(name, quoted=True))
-        tree.append("expressions", exp.alias_(column, name, quoted=True))
-    return TracedOutputs(outputs, computed, tuple(SupportColumn(index, name) for name in supports))
+        column = layers.column(name)
+        select.append("expressions", exp.alias_(column, name, quoted=True))
+    hidden = tuple(SupportColumn(layers.block, name) for name in supports)
+    return TracedOutputs(outputs, computed, hidden, chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """The SELECTs from the outermost one to that which reads a released table.
+
+    Each of them but the last reads the next one, as ``sources`` of it, and passes its rows on, each
+    once at most.
+    """
+
+    block: int
+    selects: tuple[exp.Select, ...]
+    sources: tuple[ReadTable, ...]
+    passed: PassedColumns
+
+    def term(self, node: exp.Expr, block: Block, depth: int = 0) -> Term | None:
+        """Read an expression of a SELECT as a term over the block's aggregates."""
+        node = node.unnest()
+        return term_of(node, lambda column: self._column_term(column, block, depth))
+
+    def _column_term(self, column: exp.Column, block: Block, depth: int) -> Term | None:
+        if depth == len(self.sources):
+            aggregate = released_aggregate(column, block)
+            return None if aggregate is None else AggregateTerm(aggregate)
+        item = self._item(column, depth)
+        return None if item is None else self.term(item, block, depth + 1)
+
+    def _item(self, column: exp.Column, depth: int) -> exp.Expr | None:
+        """Return what a column is in the SELECT that its SELECT reads."""
+        if column.table and fold(column.table) != fold(self.sources[depth].alias_or_name):
+            return None
+        return self.passed.item(self.selects[depth + 1], column.name)
+
+    def column(self, name: str) -> exp.Column:
+        """Return the column of the outermost SELECT that is a released one, handed on to it."""
+        column = quoted_column(name)
+        for source, inner in zip(self.sources[::-1], self.selects[:0:-1], strict=True):
+            column = self.passed.hand_on(source, inner, column)
+        return column
+
+    def write_stars_out(self) -> None:
+        """Replace stars by the columns that they stand for, from the last SELECT outwards."""
+        for select, source, inner in list(
+            zip(self.selects, self.sources, self.selects[1:], strict=False)
+        )[::-1]:
+            names = [item.alias_or_name for item in inner.expressions]
+            shown = [name for name in names if not name.startswith(INTERNAL_PREFIX)]
+            if not all(names) or len({*map(fold, shown)}) < len(shown):
+                return
+            written: list[exp.Expr] = []
+            for item in select.expressions:
+                star = item.this if isinstance(item, exp.Column) else item
+                plain = is_star(item) and not any(star.args.values())
+                columns = [quoted_column(name, source.alias_or_name) for name in shown]
+                written += columns if plain else [item]
+            select.set("expressions", written)
+            if any(map(is_star, written)):
+                return
+
+    @property
+    def choose_by_noise(self) -> bool:
+        """True if SELECTs around the last one may choose rows by noisy values."""
+        return any(self._chooses(depth) for depth in range(len(self.sources)))
+
+    def _chooses(self, depth: int) -> bool:
+        args = self.selects[depth].args
+        clauses = [args.get(clause) for clause in ("where", "qualify")]
+        if args.get("limit") or args.get("offset"):
+            if not args.get("order"):
+                return True  # by the order of what it reads
+            clauses += [args["order"]]
+        if args.get("qualify"):
+            clauses += args.get("windows") or []
+        return any(self._is_noisy(each, depth) for each in clauses if each is not None)
+
+    def _is_noisy(self, node: exp.Expr, depth: int) -> bool:
+        """Tell whether an expression may depend on anything but keys."""
+        if node.find(exp.Query, exp.Window) is not None:
+            return True
+        return not all(self._is_key(column, depth) for column in node.find_all(exp.Column))
+
+    def _is_key(self, column: exp.Column, depth: int) -> bool:
+        if depth == len(self.sources):
+            return column.name.startswith(f"{INTERNAL_PREFIX}k")
+        item = self._item(column, depth)
+        if item is None and not column.table:  # an alias of its own SELECT
+            own = (i for i in self.selects[depth].selects if fold(i.alias) == fold(column.name))
+            found = next(own, None)
+            return found is not None and not self._is_noisy(found.unalias(), depth)
+        return item is not None and not self._is_noisy(item, depth + 1)
+
+
+def _layers(tree: exp.Query, blocks: Sequence[Block], passed: PassedColumns) -> _Layers | None:
+    """Follow the outermost SELECT to the one that reads a released table; None if others mix in."""
+    selects, sources, select = list[exp.Select](), list[ReadTable](), tree
+    while isinstance(select, exp.Select):
+        selects.append(select)
+        block = _root_block(select, blocks)
+        if block is not None:
+            return _Layers(block, tuple(selects), tuple(sources), passed)
+        source = _only_source(select)
+        inner = None if source is None else passed.inner(source)
+        if source is None or inner is None or not passed.can_hand_on(source, inner):
+            return None
+        sources.append(source)
+        select = inner
+    return None
+
+
+def _only_source(select: exp.Select) -> ReadTable | None:
+    """Return what a SELECT reads, if it passes its rows on, each once at most."""
+    if {clause for clause, value in select.args.items() if value} - _PASSING_CLAUSES:
+        return None
+    for node in select.find_all(exp.AggFunc, exp.Anonymous, exp.UDTF, exp.Explode):
+        inside = node.find_ancestor(exp.Window, exp.Select)
+        if inside is select:
+            return None
+    found = list(sources_of(select))
+    if len(found) != 1:
+        return None
+    present = {name for name, value in found[0].args.items() if value}
+    return None if present - _PLAIN_SOURCE else found[0]
 
 
 def plain_tail(tree: exp.Query, blocks: Sequence[Block], dialect: Dialect) -> PlainTail | None:
