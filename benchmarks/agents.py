@@ -58,7 +58,7 @@ REPEATS = 5
 TIMED = 10  # every so many
 STARTS = 5
 FLIGHTS = "SELECT month, COUNT(*) AS flights FROM flights GROUP BY month"
-PACKAGES = "import click, duckdb, mcp.server.stdio, numpy, ruamel.yaml, sqlglot.dialects.duckdb"
+PACKAGES = "import click, duckdb, numpy, pydantic, ruamel.yaml, sqlglot.dialects.duckdb"
 
 
 @dataclass(frozen=True)

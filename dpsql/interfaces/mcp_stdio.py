@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, Final
+from queue import SimpleQueue
+from threading import Thread
+from typing import Final, TextIO
 
-import anyio
-from mcp.server import Server
-from mcp.server.stdio import stdio_server
-
-from dpsql.agents.protocol import AgentDesk, AgentHandlers, without_own_log
+from dpsql.agents.protocol import AgentDesk, AgentHandlers
 from dpsql.agents.tools import Toolbox
+from dpsql.interfaces.mcp_lines import LineConversation
 from dpsql.server.faults import logged_fault
 from dpsql.server.workers import Workers
 
@@ -20,44 +23,78 @@ MAX_CALLS: Final = 8
 """How many calls run at once; more wait."""
 _MOST_WAITING: Final = 1000
 _DAY: Final = 86_400.0
+_SECONDS_TO_TAKE: Final = 5.0  # the last replies, for a client that may have gone
 
 
 def serve_stdio(toolbox: Toolbox) -> None:
     """Serve a client on standard input and output until it goes, or SIGTERM or SIGINT comes."""
-    without_own_log()
-    anyio.run(_serve, toolbox)
 
+    async def serve(lines: TextIO, replies: TextIO) -> None:
+        stopped = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, stopped.set)
+        await serve_lines(toolbox, lines, replies, stopped)
 
-def stdio_server_of(toolbox: Toolbox, workers: Workers) -> Server[dict[str, Any]]:
-    """Build the server of one run, to be run on a transport."""
-    desk = AgentDesk(toolbox, partial(workers.run, "the run"))
-    return AgentHandlers(lambda context: desk, logged_fault).server()
+    with _standard_streams() as streams:
+        asyncio.run(serve(*streams))
 
 
 async def serve_lines(
-    toolbox: Toolbox,
-    stdin: anyio.AsyncFile[str] | None = None,
-    stdout: anyio.AsyncFile[str] | None = None,
+    toolbox: Toolbox, lines: TextIO, replies: TextIO, stopped: asyncio.Event | None = None
 ) -> None:
-    """Serve a client on lines of text until it goes; on the process's own if none are given."""
+    """Serve a client on lines of text until it goes, or until it is stopped."""
+    stopped = stopped or asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_loop(work: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(work)
+
     workers = Workers(MAX_CALLS, MAX_CALLS, _MOST_WAITING, _DAY)
-    server = stdio_server_of(toolbox, workers)
+    waiting: SimpleQueue[str | None] = SimpleQueue()
+    desk = AgentDesk(toolbox, partial(workers.run, "the run"))
+    conversation = LineConversation(AgentHandlers(logged_fault), desk, waiting.put)
+
+    def read() -> None:
+        with suppress(OSError, ValueError):  # the stream was closed
+            for line in lines:
+                on_loop(partial(conversation.take, line))
+        on_loop(stopped.set)
+
+    def write() -> None:
+        with suppress(OSError, ValueError):
+            while (line := waiting.get()) is not None:
+                replies.write(f"{line}\n")
+                replies.flush()
+        on_loop(stopped.set)
+
+    # Threads of their own, for which no end waits: a client may neither write nor read any more.
+    writer = Thread(target=write, name="dpsql-replies", daemon=True)
+    for each in (writer, Thread(target=read, name="dpsql-lines", daemon=True)):
+        each.start()
     try:
-        async with stdio_server(stdin, stdout) as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+        await stopped.wait()
+        await conversation.end()
     finally:
         workers.close()
+        waiting.put(None)
+        await asyncio.to_thread(writer.join, _SECONDS_TO_TAKE)
 
 
-async def _serve(toolbox: Toolbox) -> None:
-    async with anyio.create_task_group() as group:
-        group.start_soon(_until_signal, group.cancel_scope.cancel)
-        await serve_lines(toolbox)
-        group.cancel_scope.cancel()
-
-
-async def _until_signal(stop: Callable[[], None]) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            stop()
-            return
+@contextmanager
+def _standard_streams() -> Iterator[tuple[TextIO, TextIO]]:
+    """Give standard input and output to the protocol alone: what else is printed is no reply."""
+    sys.stdout.flush()
+    kept = os.dup(0), os.dup(1)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    lines = open(kept[0], encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+    replies = open(kept[1], "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    try:
+        yield lines, replies
+    finally:
+        sys.stdout.flush()
+        for place, one in enumerate(kept):
+            os.dup2(one, place)

@@ -21,8 +21,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
-import anyio
-
 from dpsql.agents.tools import Call, Toolbox, ToolOutcome
 from dpsql.interfaces.mcp_stdio import serve_lines
 from dpsql.policy.model import AgentPolicy
@@ -293,7 +291,7 @@ class StdioClient:
 
         async def serve() -> None:
             with lines[0], lines[1]:
-                await serve_lines(toolbox, *map(anyio.wrap_file, lines))
+                await serve_lines(toolbox, *lines)
 
         self._served = asyncio.run_coroutine_threadsafe(serve(), loop)
         self._number = 0

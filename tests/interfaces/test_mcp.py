@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,19 @@ import duckdb
 import pytest
 from helpers.agent_worlds import COUNTS, clinic, clinic_policy, toolbox
 
+from dpsql.agents.protocol import AgentDesk, AgentHandlers
 from dpsql.agents.tools import TOOLS, Toolbox
 from dpsql.errors import EngineError
+from dpsql.interfaces.mcp_lines import LineConversation
+from dpsql.interfaces.mcp_stdio import serve_lines
 from dpsql.pipeline.buyer import Buyer
+from dpsql.server.workers import Workers
 from dpsql.service.session import Dataset
 
 ABSENT = "the extra `mcp` is not installed"
 Client = pytest.importorskip("mcp.client", reason=ABSENT).Client
 streams = pytest.importorskip("mcp.client.stdio", reason=ABSENT)
+stdio_server = pytest.importorskip("mcp.server.stdio", reason=ABSENT).stdio_server
 ElicitResult = pytest.importorskip("mcp_types", reason=ABSENT).ElicitResult
 
 MOST_SECONDS = 120
@@ -48,11 +55,28 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     anyio.run(limited)
 
 
-def client(box: Toolbox, mode: str = "auto", **how: Any) -> Any:
-    from dpsql.interfaces.mcp_stdio import stdio_server_of
-    from dpsql.server.workers import Workers
+@asynccontextmanager
+async def lines_of(box: Toolbox) -> AsyncIterator[tuple[Any, Any]]:
+    """Serve tools over pipes of this process; the streams of the SDK's client for them."""
+    (served, asking), (answering, answered) = os.pipe(), os.pipe()
+    with (
+        open(served, encoding="utf-8") as lines,
+        open(answered, "w", encoding="utf-8") as replies,
+        open(answering, encoding="utf-8") as heard,
+        open(asking, "w", encoding="utf-8") as said,
+    ):
+        serving = asyncio.ensure_future(serve_lines(box, lines, replies))
+        # The SDK's own for servers: it reads and writes lines for either side.
+        async with stdio_server(anyio.wrap_file(heard), anyio.wrap_file(said)) as (read, write):
+            yield read, write
+            await write.aclose()
+            said.close()
+            await serving
+            replies.close()
 
-    return Client(stdio_server_of(box, Workers()), mode=mode, **how)
+
+def client(box: Toolbox, mode: str = "auto", **how: Any) -> Any:
+    return Client(lines_of(box), mode=mode, **how)
 
 
 @pytest.mark.slow
@@ -293,20 +317,156 @@ def test_sigterm_ends_it_without_a_trace(place: Path) -> None:
         server.stdin.flush()
         server.stdout.readline()
         server.send_signal(signal.SIGTERM)
+        server.wait(MOST_SECONDS)  # its input is still open
         _, errors = server.communicate(timeout=MOST_SECONDS)
     assert "Traceback" not in errors
     assert server.returncode == 0
 
 
-def test_without_the_package_it_says_what_to_install(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+class Exchange:
+    """Lines to a conversation, and what comes back, without streams."""
+
+    def __init__(self, box: Toolbox) -> None:
+        self.sent: list[dict[str, Any]] = []
+        desk = AgentDesk(box, partial(Workers().run, "the run"))
+        handlers = AgentHandlers(lambda error: type(error).__name__)
+        self.conversation = LineConversation(
+            handlers, desk, lambda line: self.sent.append(json.loads(line))
+        )
+
+    async def say(self, *messages: object) -> list[dict[str, Any]]:
+        """Say lines, or objects as lines; return what has come back when nothing runs any more."""
+        before = len(self.sent)
+        for each in messages:
+            line = each if isinstance(each, str) else json.dumps({"jsonrpc": "2.0", **dict(each)})  # type: ignore[call-overload]
+            self.conversation.take(line)
+        while self.conversation.busy:
+            await asyncio.sleep(0.001)
+        return self.sent[before:]
+
+
+def hello(version: str = "2025-11-25", **capabilities: object) -> dict[str, object]:
+    named = {"name": "t", "version": "1"}
+    params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": named}
+    return {"id": 1, "method": "initialize", "params": params}
+
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+NO_MESSAGES = (
+    *("", "no json", "[]", "1", "null", '"text"', "[" * 100_000, '{"jsonrpc":"2.0","id":NaN}'),
+    '{"id":2,"method":"ping"}',
+    '{"jsonrpc":"2.0","id":[2],"method":"ping"}',
+    '{"jsonrpc":"2.0","id":true,"method":"ping"}',
+    '{"jsonrpc":"2.0","id":9,"result":{}}',
+    '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}',
+    '{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}',
+    '{"jsonrpc":"2.0","method":"nothing"}',
+)
+
+
+def test_what_is_no_request_has_no_reply_and_what_is_a_wrong_one_an_error(
+    dataset: Dataset,
 ) -> None:
-    from click.testing import CliRunner
+    async def work() -> None:
+        line = Exchange(toolbox(dataset))
+        for each in NO_MESSAGES:
+            assert await line.say(each) == [], each[:80]
+        wrong: list[tuple[dict[str, object], int]] = [
+            ({"id": 2, "method": 3}, -32600),
+            ({"id": 2, "method": "ping", "params": []}, -32600),
+            ({"id": 2, "method": "tools/list"}, -32602),  # before the handshake
+            ({"id": 2, "method": "nothing"}, -32601),
+            ({"id": 2, "method": "initialize", "params": {"protocolVersion": 7}}, -32602),
+        ]
+        for asked, code in wrong:
+            (reply,) = await line.say(asked)
+            assert (reply["id"], reply["error"]["code"]) == (2, code), asked
+        (reply,) = await line.say(hello("1999-01-01"))
+        assert reply["result"]["protocolVersion"] == "2025-11-25"
+        called: list[tuple[dict[str, object], int]] = [
+            ({"name": 1}, -32602),
+            ({"name": "ask", "arguments": [1]}, -32602),
+            ({"name": "tables", "_meta": META}, -32600),  # the connection has shaken hands
+        ]
+        for params, code in called:
+            (reply,) = await line.say({"id": "a", "method": "tools/call", "params": params})
+            assert (reply["id"], reply["error"]["code"]) == ("a", code), params
+        (reply,) = await line.say({"id": 2, "method": "resources/read", "params": {"uri": None}})
+        assert reply["error"]["code"] == -32602
+        nested: dict[str, object] = {}
+        for _ in range(500):
+            nested = {"sql": nested}
+        (reply,) = await line.say(
+            {"id": 2, "method": "tools/call", "params": {"name": "ask", "arguments": nested}}
+        )
+        assert reply["result"]["isError"]
+        lone = {"id": 2, "method": "tools/call", "params": {"name": "\ud800", "arguments": None}}
+        (reply,) = await line.say(lone)
+        assert reply["result"]["isError"]
 
-    from dpsql.interfaces.cli import cli
+    run(work)
 
-    monkeypatch.setattr("dpsql.interfaces.cli.mcp.find_spec", lambda name: None)
-    found = CliRunner().invoke(cli, command(place)[3:])
-    assert found.exit_code == 2
-    assert "missing_package" in found.output
-    assert "pip install" in found.output
+
+def test_without_a_handshake_each_request_says_who_sends_it(dataset: Dataset) -> None:
+    async def work() -> None:
+        line = Exchange(toolbox(dataset))
+        (reply,) = await line.say({"id": 1, "method": "tools/list", "params": {"_meta": META}})
+        assert reply["result"]["resultType"] == "complete"
+        version = "io.modelcontextprotocol/protocolVersion"
+        wrong: list[tuple[str, dict[str, Any], int]] = [
+            ("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}}, -32022),
+            ("tools/list", {}, -32602),
+            ("tools/list", {"_meta": {version: "2026-07-28"}}, -32602),
+            ("tools/list", {"_meta": {**META, version: 7}}, -32602),
+            ("tools/list", {"_meta": {**META, version: "2031-01-01"}}, -32022),
+            ("ping", {"_meta": META}, -32601),
+        ]
+        for method, params, code in wrong:
+            (reply,) = await line.say({"id": 1, "method": method, "params": params})
+            assert reply["error"]["code"] == code, (method, params)
+
+    run(work)
+
+
+def test_two_requests_of_one_id_are_not_taken_for_each_other(dataset: Dataset) -> None:
+    async def work() -> None:
+        line = Exchange(toolbox(dataset))
+        await line.say(hello())
+        call = {"id": 5, "method": "tools/call", "params": {"name": "tables"}}
+        replies = await line.say(call, call)
+        assert sorted("error" in each for each in replies) == [False, True]
+
+    run(work)
+
+
+def test_an_open_price_is_answered_by_the_client_or_ends_with_its_call(dataset: Dataset) -> None:
+    async def work() -> None:
+        line = Exchange(toolbox(dataset, confirm_above=0.1))
+        await line.say(hello(elicitation={}))
+        call = {"name": "ask", "arguments": {"sql": COUNTS}}
+        for answer, refused in (
+            ({"result": {"action": "decline"}}, True),
+            ({"error": {"code": 1, "message": "no"}}, True),
+            ({"result": {"action": "accept", "content": {"agree": True}}}, False),
+        ):
+            line.conversation.take(
+                json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call})
+            )
+            while line.sent[-1].get("method") != "elicitation/create":
+                await asyncio.sleep(0.001)
+            (*_, reply) = await line.say({"id": line.sent[-1]["id"], **answer})
+            assert reply["result"]["isError"] == refused
+        fresh = {"name": "ask", "arguments": {"sql": COUNTS, "fresh": True}}
+        line.conversation.take(
+            json.dumps({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": fresh})
+        )
+        while line.sent[-1].get("method") != "elicitation/create":
+            await asyncio.sleep(0.001)
+        gone = {"method": "notifications/cancelled", "params": {"requestId": 8}}
+        assert await line.say(gone) == []
+        await line.conversation.end()
+
+    run(work)

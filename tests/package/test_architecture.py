@@ -30,7 +30,9 @@ LIBRARIES = {
     "starlette": {"server"},
     "uvicorn": {"server"},
     "prometheus_client": {"server"},
-    "mcp": {"agents", "interfaces", "server"},
+    # `dpsql mcp` answers sooner than this is imported: it speaks the protocol itself.
+    "mcp": {"server"},
+    "mcp_types": {"server"},
     "ruamel": {"policy"},
     "rich": {"present", "interfaces"},
     "click": {"interfaces"},

@@ -5,13 +5,10 @@ from __future__ import annotations
 import secrets
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from dpsql.core.extras import install_hint
-from dpsql.errors import InterfaceError
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.budget.ledgers import announce, located
 
@@ -49,10 +46,6 @@ def mcp_command(
     Speaks the Model Context Protocol on standard input and output. Each start is a run with an
     account of its own below the analyst's; --session names one to go on with.
     """
-    if find_spec("mcp") is None:
-        raise InterfaceError(
-            "`dpsql mcp` needs the package mcp", code="missing_package", hint=install_hint("mcp")
-        )
     from dpsql.agents.tools import Toolbox
     from dpsql.interfaces.mcp_stdio import serve_stdio
     from dpsql.policy.model import AgentPolicy

@@ -8,19 +8,34 @@ token and an account, and is found by the login of each request.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+import anyio
+import mcp_types as types
+from mcp.server import Server, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+import dpsql
 from dpsql.agents.kept import KeptAnswers
-from dpsql.agents.protocol import AgentDesk, AgentHandlers, Context, OpenPrices, without_own_log
+from dpsql.agents.protocol import (
+    INSTRUCTIONS,
+    SERVER_NAME,
+    AgentClient,
+    AgentDesk,
+    AgentHandlers,
+    AgentProtocolError,
+    OpenPrices,
+    ProtocolFields,
+)
 from dpsql.agents.tools import Toolbox
 from dpsql.pipeline.events import Observer
 from dpsql.policy.model import AgentPolicy, Policy
@@ -36,6 +51,14 @@ MOST_CELLS: Final = 200_000
 """For how many tokens answers are kept, and how many values of each."""
 _MOST_DEPTH: Final = 16
 _DESK: Final = "dpsql.desk"
+_LATER: Final = "2026-07-28"  # from this protocol on a question to the person is part of the reply
+_TAKES: Final[dict[str, type[types.RequestParams]]] = {
+    "tools/list": types.PaginatedRequestParams,
+    "tools/call": types.CallToolRequestParams,
+    "resources/list": types.PaginatedRequestParams,
+    "resources/templates/list": types.PaginatedRequestParams,
+    "resources/read": types.ReadResourceRequestParams,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +94,10 @@ class HttpAgents:
         self._guard = guard
         self._workers = workers
         self._lasting: OrderedDict[tuple[str, str, str], _Lasting] = OrderedDict()
-        self._handlers = AgentHandlers(_desk_of, logged_fault)
-        without_own_log()
+        self._handlers = AgentHandlers(logged_fault)
+        _silence_package()
         self._manager = StreamableHTTPSessionManager(
-            self._handlers.server(),
+            _protocol_server(self._handlers),
             stateless=True,
             # The door has looked at the host and read the body.
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
@@ -134,10 +157,48 @@ class HttpAgents:
         return AgentDesk(toolbox, partial(self._workers.run, account), lasting.prices)
 
 
-def _desk_of(context: Context) -> AgentDesk:
-    assert context.request is not None, "all requests come by HTTP"
-    found: AgentDesk = context.request.scope[_DESK]
+def _protocol_server(handlers: AgentHandlers) -> Server[dict[str, Any]]:
+    """Build the protocol's own server over handlers."""
+    found: Server[dict[str, Any]] = Server(
+        SERVER_NAME, version=dpsql.__version__, instructions=INSTRUCTIONS
+    )
+    for method in handlers.methods:
+        found.add_request_handler(method, _TAKES[method], partial(_result, handlers, method))
     return found
+
+
+async def _result(
+    handlers: AgentHandlers,
+    method: str,
+    context: ServerRequestContext[Any, Any],
+    params: types.RequestParams,
+) -> ProtocolFields:
+    """Answer a request; cancelled, wait until what it has begun has ended."""
+    assert context.request is not None, "all requests come by HTTP"
+    desk: AgentDesk = context.request.scope[_DESK]
+    capabilities = context.session.client_capabilities
+    has_person = capabilities is not None and capabilities.elicitation is not None
+    # A request stands alone: nobody is asked but by its reply.
+    client = AgentClient(
+        has_person and context.protocol_version >= _LATER, None, context.session.report_progress
+    )
+    task = asyncio.ensure_future(handlers.result(method, context.params or {}, desk, client))
+    try:
+        return {"resultType": "complete", **await asyncio.shield(task)}
+    except AgentProtocolError as error:
+        raise MCPError(error.code, str(error), error.data) from None
+    except asyncio.CancelledError:
+        task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([task])
+        raise
+
+
+def _silence_package() -> None:
+    """Keep the protocol's package from logging: it would write tracebacks with lines of code."""
+    log = logging.getLogger("mcp")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
 
 
 def _replayed(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
