@@ -259,9 +259,13 @@ class Result(ReadableAnswer):
         0. Raises ``ParameterError`` unless 0 < confidence < 1.
         """
         confidence = check_confidence(confidence)
-        if self._compared is not None and self._compared[0] == confidence:
-            known = self._compared[1].items()  # copied, as whoever asks may write into them
-            return {name: Interval(one.low.copy(), one.high.copy()) for name, one in known}
+        if len(self) > _COMPARED_ROWS:
+            return self._intervals_found(confidence)
+        known = self._intervals_compared(confidence).items()
+        # Copied, as whoever asks may write into them.
+        return {name: Interval(one.low.copy(), one.high.copy()) for name, one in known}
+
+    def _intervals_found(self, confidence: float) -> dict[str, Interval]:
         found = {name: self._interval(one, confidence) for _, name, one in self._noisy_columns()}
         for place, one in enumerate(self._noise.computed):
             if one is not None:
@@ -520,10 +524,12 @@ class Result(ReadableAnswer):
         Raises ``ParameterError`` unless 0 < confidence < 1.
         """
         confidence = check_confidence(confidence)
+        if len(self) != 1:
+            return ()
         both = confidence_of_each(confidence)
-        intervals = self.intervals(both)
+        intervals = self._intervals_found(both)
         found = []
-        for position, name, output in self._noisy_columns() if len(self) == 1 else ():
+        for position, name, output in self._noisy_columns():
             one = self._corrected(position, output, both, intervals[name])
             if one is not None:
                 found.append(one)
@@ -595,7 +601,7 @@ class Result(ReadableAnswer):
     def _intervals_compared(self, confidence: float) -> dict[str, Interval]:
         """Return the intervals of an answer without many rows, kept for several comparisons."""
         if self._compared is None or self._compared[0] != confidence:
-            self._compared = confidence, self.intervals(confidence)
+            self._compared = confidence, self._intervals_found(confidence)
         return self._compared[1]
 
     def _errors_before_choice(self) -> Iterator[Caveat]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dpsql.agents.runs import AGENT_RIGHTS, run_limits
 from dpsql.core.formatting import printable
+from dpsql.core.remembered import Remembered
 from dpsql.core.schema import fold
 from dpsql.errors import Error, InterfaceError, NotSupportedError, OperationalError
 from dpsql.pipeline.events import Observer, SessionEvent
@@ -41,6 +42,8 @@ ACCOUNT_SETTING: Final = "dpsql.account"
 HTTP: Final = "http"
 POSTGRESQL: Final = "postgresql"
 """The doors, as counts name them."""
+_MOST_KNOWN: Final = 1_000
+"""How many tokens are known again while the users are the same."""
 _RIGHTS: Final[Mapping[TokenScope, frozenset[Right]]] = MappingProxyType(
     {
         TokenScope.EXPLAIN: frozenset({Right.SET}),
@@ -112,6 +115,7 @@ class Guard:
         self._lockout = lockout or Lockout()
         self._sign_on = sign_on
         self._key = secrets.token_bytes(32)
+        self._known: Remembered[bytes, tuple[int, Login]] = Remembered(_MOST_KNOWN, _MOST_KNOWN)
 
     def serve(self, dataset: Dataset) -> None:
         """Serve another edition of the dataset, to all who are in already as well.
@@ -163,11 +167,14 @@ class Guard:
         can be kept out. Raises ``login_failed`` for an address that has failed too often, and
         ``sign_on_unavailable`` where an issuer's token cannot be checked now.
         """
-        # By a key of this process: what is logged does not help to guess what was tried.
-        tried = hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256").hex()
-        attempt = self._lockout.begin(f"token {tried[:16]}", address)
+        tried = self._tried(secret)
+        attempt = self._attempt(tried, address)
         try:
-            return TokenKnock(attempt, self._login_of(secret))
+            version = self._users.version()  # before the token is looked up
+            login = self._login_of(secret)
+            if login.until is None:
+                self._known.keep(tried, (version, login), 1)
+            return TokenKnock(attempt, login)
         except OperationalError as error:
             if error.code == "sign_on_unavailable":
                 raise
@@ -175,6 +182,26 @@ class Guard:
             self._tally.count("logins", HTTP, "failed")
             self._note_refusal(attempt, "login_failed")
             return TokenKnock(attempt, None)
+
+    def knock_again(self, secret: str, address: str) -> TokenKnock | None:
+        """Begin a login by a token that was good before; None if the users have changed since.
+
+        It may have expired: that is told by the session that it opens, or by
+        :meth:`require_current`. Takes microseconds. Raises ``login_failed`` for an address that has
+        failed too often.
+        """
+        tried = self._tried(secret)
+        known = self._known.get(tried)
+        if known is None or known[0] != self._users.version():
+            return None
+        return TokenKnock(self._attempt(tried, address), known[1])
+
+    def _tried(self, secret: str) -> bytes:
+        """Hash a token by a key of this process: what is logged does not help to guess it."""
+        return hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256")
+
+    def _attempt(self, tried: bytes, address: str) -> LoginAttempt:
+        return self._lockout.begin(f"token {tried.hex()[:16]}", address)
 
     def _login_of(self, secret: str) -> Login:
         if self._sign_on is None or not self._sign_on.takes(secret):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import duckdb
 import pytest
 
 import dpsql
 from dpsql.agents.values import json_cell
+from dpsql.kinds.base import ReleaseKind
 
 POLICY = """
 version: 1
@@ -22,6 +24,24 @@ tables:
   known: {public: true}
 """
 LAST, FIRST = date(9999, 12, 31), datetime(1, 1, 1)
+
+
+def test_intervals_of_an_answer_are_computed_once(
+    con: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, counted = ReleaseKind.interval, []
+
+    def interval(self: ReleaseKind, *given: Any) -> Any:
+        counted.append(given)
+        return whole(self, *given)
+
+    monkeypatch.setattr(ReleaseKind, "interval", interval)
+    result = con.sql("SELECT day, COUNT(*) AS n FROM visits GROUP BY day")
+    ends, said = result.ends(), result.summary()
+    low = result.intervals()["n"].low
+    low[:] = 0
+    assert (result.ends()["n"][0].values, result.summary()) == (ends["n"][0].values, said)
+    assert len(counted) == 1
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +25,9 @@ from dpsql.server.desk import Desk
 from dpsql.server.guard import Guard
 from dpsql.server.http.app import HttpApp
 from dpsql.server.http.bodies import MOST_SQL, QueryRequest
+from dpsql.server.http.operations import OPERATIONS
 from dpsql.server.http.reading import MOST_BODY, parsed_body
+from dpsql.server.people.records import Role
 from dpsql.server.people.users import Users
 from dpsql.server.tally import Tally
 from dpsql.server.workers import Workers
@@ -121,6 +124,49 @@ def test_a_token_that_is_revoked_while_its_body_comes_is_refused(server: HttpSer
         con.sendall(body)
         assert con.recv(4000).startswith(b"HTTP/1.1 401")
     assert server.ledger == before
+
+
+def each_operation_refuses(server: HttpServing, secret: str) -> None:
+    bodies: dict[str, object] = {
+        "request_budget": {"epsilon": 1, "why": "more"},
+        **{name: {"sql": "SELECT 1 AS n"} for name in ("query", "explain", "describe")},
+    }
+    for one in OPERATIONS:
+        if one.roles is not None and Role.ANALYST in one.roles:
+            path = one.path.replace("{name}", "visits").replace("{id}", "x")
+            reply = server.ask(one.method, path, bodies.get(one.name), secret)
+            assert (reply.status, reply.code) == (401, "login_failed"), one.name
+
+
+@pytest.mark.slow
+def test_a_token_that_was_good_is_so_no_longer_than_its_user_has_it(server: HttpServing) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=4)
+    with Users(server.directory / "users.db") as users:
+        found = users.issue_token("dora", "brief", expires=soon).secret
+    for _ in range(3):
+        assert server.ask("GET", "tables", token=found).status == 200
+    time.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()))
+    each_operation_refuses(server, found)
+    with Users(server.directory / "users.db") as users:
+        first = users.issue_token("dora", "again").secret
+        assert server.ask("GET", "tables", token=first).status == 200
+        users.revoke_token("dora", "again")
+        second = users.issue_token("dora", "again").secret
+    each_operation_refuses(server, first)
+    for _ in range(2):
+        assert server.ask("GET", "tables", token=second).status == 200
+
+
+@pytest.mark.slow
+def test_another_account_is_there_with_the_next_request(server: HttpServing) -> None:
+    with Users(server.directory / "users.db") as users:
+        users.add("fay", "a password of fay's", [Role.ANALYST], ["ana", "bob"])
+        secret = users.issue_token("fay", "laptop").secret
+        for accounts in (["ana"], ["bob"], ["ana", "bob"]):
+            users.assign("fay", [Role.ANALYST], accounts)
+            for name in ("ana", "bob"):
+                reply = server.ask("GET", "budget", token=secret, dpsql_account=name)
+                assert reply.status == (200 if name in accounts else 403), (accounts, name)
 
 
 # -- where a request is from ----------------------------------------------------------------------
@@ -315,7 +361,7 @@ class Poisoned:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def knock_by_token(self, secret: str, address: str) -> Any:
+    def knock_again(self, secret: str, address: str) -> Any:
         raise self.error
 
 

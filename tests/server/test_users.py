@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import re
 import threading
@@ -69,6 +70,29 @@ def test_an_enrolment_is_for_every_door(ana: Users) -> None:
     assert proves(ana, "ana", PASSWORD + "!") is None
     with fails_with("login_failed"):
         ana.check_password("ana", PASSWORD + "!")
+
+
+def test_every_change_is_another_version_whoever_writes_it(ana: Users, tmp_path: Path) -> None:
+    seen = [ana.version()]
+    assert ana.version() == seen[0]
+    ana.issue_token("ana", "laptop")
+    seen.append(ana.version())
+    with Users(tmp_path / "users.db") as other:
+        other.revoke_token("ana", "laptop")
+        seen.append(ana.version())
+        other.disable("ana")
+    seen.append(ana.version())
+    assert len(set(seen)) == len(seen)
+
+
+def test_a_token_is_no_other_of_its_name_and_second(ana: Users) -> None:
+    before = ana.check_token(ana.issue_token("ana", "laptop").secret)
+    ana.revoke_token("ana", "laptop")
+    after = ana.check_token(ana.issue_token("ana", "laptop").secret)
+    assert before.issued == after.issued
+    ana.require_current(after)
+    with fails_with("login_failed"):
+        ana.require_current(before)
 
 
 def test_names_are_folded_when_they_are_given_and_when_they_log_in(users: Users) -> None:
@@ -256,8 +280,10 @@ def test_a_token_is_shown_once_and_logs_in_at_every_door(ana: Users) -> None:
     assert issued.secret not in repr(issued)
     assert issued.token.wire_name == "ana+laptop"
     issued_at = int(issued.token.created.timestamp())
+    digest = hashlib.sha256(issued.secret.encode()).digest()
     expected = Login(
-        "ana", "laptop", frozenset({ANALYST}), ("ana", "ana-tools"), ALL_SCOPES, issued_at
+        *("ana", "laptop", frozenset({ANALYST}), ("ana", "ana-tools"), ALL_SCOPES),
+        *(issued_at, digest),
     )
     assert ana.check_token(issued.secret) == expected
     assert proves(ana, "ana+laptop", issued.secret) == expected

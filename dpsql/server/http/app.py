@@ -102,6 +102,8 @@ from dpsql.syntax.statements import Reset, Set, read_statement
 _Found = TypeVar("_Found")
 AGENTS_PATH: Final = "/mcp"
 _ASKED: Final = "dpsql.operation"
+_BY_LOGIN: Final = frozenset({"cancel", "own_requests", "metrics"})
+"""Operations that open no session, and check no login again, in their own turn."""
 _SMALL_BODY: Final = 16_384
 _TRIES: Final = 200
 _PAUSE: Final = 0.05  # between tries to end a query that may be about to begin reading
@@ -268,9 +270,16 @@ class HttpApp:
             raise InterfaceError("the server is stopping", code="closed")
         return _reply(HealthReply(status="ok"))
 
-    async def _let_in(self, request: Request, roles: frozenset[Role] = frozenset()) -> TokenKnock:
+    async def _let_in(
+        self,
+        request: Request,
+        roles: frozenset[Role] = frozenset(),
+        *,
+        checked_later: bool = False,
+    ) -> TokenKnock:
         """Let a client in by its token, for one of ``roles`` where there are any.
 
+        ``checked_later``: whether the token still holds is told by what is done for it.
         Raises ``login_failed``, and ``NotSupportedError`` (``not_allowed``).
         """
         secret = bearer_of(request.headers)
@@ -286,7 +295,13 @@ class HttpApp:
                 authorized(knock)
             return knock
 
-        knock = await self._workers.shortly(knocked)
+        known = self._guard.knock_again(secret, address) if checked_later else None
+        if known is None:
+            knock = await self._workers.shortly(knocked)
+        else:
+            knock = known
+            if not knock.wait:
+                authorized(knock)
         if knock.login is None:
             await asyncio.sleep(knock.wait)
             raise login_failed()
@@ -297,7 +312,7 @@ class HttpApp:
 
     async def _called(self, one: Operation, roles: frozenset[Role], request: Request) -> _Call:
         """Let a client in, then read what it sends."""
-        knock = await self._let_in(request, roles)
+        knock = await self._let_in(request, roles, checked_later=one.name not in _BY_LOGIN)
         takes = one.takes
         if takes is None:
             return _Call(request, knock, None)

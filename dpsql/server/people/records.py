@@ -128,6 +128,7 @@ class Login:
     """A user who has logged in, by a password or a token, with the roles and accounts to use.
 
     ``issued`` is when the token was, in seconds: with its name it names one token and no later one.
+    ``digest`` is the digest of the token itself: two of one name and one second are two.
     ``until`` is when a login by a token of another issuer ends, in seconds; None for others.
     """
 
@@ -137,6 +138,7 @@ class Login:
     accounts: tuple[str, ...]
     scopes: frozenset[TokenScope] = ALL_SCOPES
     issued: int | None = None
+    digest: bytes | None = field(default=None, repr=False)
     until: int | None = None
 
 

@@ -88,11 +88,21 @@ class UserFile:
         self._path = path
         self._lock = threading.RLock()
         self._connection = open_user_file(path)
+        # It writes nothing, and waits for no writer: SQLite tells it of all that others commit.
+        self._watch_lock = threading.Lock()
+        self._watch = _connected(path, "mode=ro")
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
+        with self._lock, self._watch_lock:
+            self._watch.close()
             self._connection.close()
+
+    def version(self) -> int:
+        """Return a number that is another one after each change of the file, whoever writes it."""
+        with self._watch_lock, users_told(self._path):
+            found: int = self._watch.execute("PRAGMA data_version").fetchone()[0]
+            return found
 
     def read(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         """Return the rows of a query."""

@@ -59,12 +59,13 @@ _ISSUED: Final = (
 )
 # What a login needs of a user, and the same of a token.
 _BY_NAME: Final = (
-    "SELECT verifier, hash, roles, accounts, disabled, NULL, roles, accounts, 0, NULL, NULL, NULL"
+    "SELECT verifier, hash, roles, accounts, disabled, NULL, roles, accounts, 0, NULL, NULL, NULL,"
+    " NULL"
     " FROM users WHERE name = ?"
 )
 _BY_ISSUED: Final = (
     "SELECT t.verifier, u.hash, u.roles, u.accounts, u.disabled, t.name, t.roles, t.accounts,"
-    " t.revoked, t.expires, t.scopes, t.created, u.name FROM tokens t"
+    " t.revoked, t.expires, t.scopes, t.created, t.digest, u.name FROM tokens t"
     " JOIN users u ON u.name = t.user WHERE"
 )
 
@@ -290,6 +291,10 @@ class Users:
             raise login_failed()
         return login
 
+    def version(self) -> int:
+        """Return a number that is another one after each change of users and tokens."""
+        return self._file.version()
+
     def check_token(self, secret: str) -> Login:
         """Return the login that a token is worth by itself. Raises ``login_failed``."""
         # Who does not know a token cannot choose its digest: that an index finds it tells nothing.
@@ -340,7 +345,7 @@ class Users:
     def _login(self, user: str, row: Sequence[Any]) -> Login | None:
         """Return the login of a row of user or token; None if it is not allowed."""
         _, _, roles, accounts, disabled, token, own_roles, own_accounts, revoked, expires = row[:10]
-        scopes, issued = row[10:12]
+        scopes, issued, digest = row[10:13]
         expired = expires is not None and self._clock().timestamp() >= expires
         usable = json.loads(accounts)
         named = tuple(name for name in json.loads(own_accounts) if name in usable)
@@ -351,7 +356,7 @@ class Users:
             return None
         if token is None:
             return Login(user, None, found, named)
-        return Login(user, token, found, named, _scopes(scopes), issued)
+        return Login(user, token, found, named, _scopes(scopes), issued, digest)
 
     # -- the file ---------------------------------------------------------------------------------
 
