@@ -19,6 +19,7 @@ import dpsql
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger
 from dpsql.server.audit import verify_audit
+from dpsql.server.people import user_file
 from dpsql.server.people.budget_requests import (
     MOST_A_DAY,
     MOST_WAITING,
@@ -276,6 +277,46 @@ def test_a_decision_that_takes_long_holds_up_no_login_and_no_request(users: User
         assert deciding.result(20) == "done"
     with fails_with("request_decided"):
         users.requests.decide(*decision, slow)
+
+
+def test_of_two_processes_one_decides_and_the_other_does_nothing(
+    users: Users, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = users.requests.file("clinic", "ana", "ana", 2.0, WHY, unnoted)
+    acting, may_end = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def slow(one: BudgetRequest) -> None:
+        acting.set()
+        assert may_end.wait(20)
+        done.append("raised")
+
+    def refuse(by: Users) -> None:
+        state = RequestState.REFUSED
+        by.requests.decide("clinic", number, state, "otto", "", lambda one: done.append("refused"))
+
+    def approve() -> None:
+        users.requests.decide("clinic", number, RequestState.APPROVED, "olga", "", slow)
+
+    number = made.number
+    with (
+        Users(tmp_path / "users.db") as other,  # opened apart, as in another process
+        ThreadPoolExecutor(2) as threads,
+    ):
+        deciding = threads.submit(approve)
+        assert acting.wait(20)
+        with monkeypatch.context() as patched:
+            patched.setattr(user_file, "_PATIENCE", 0.1)
+            with fails_with("users_busy"):
+                refuse(other)
+        late = threads.submit(refuse, other)
+        assert other.requests.request("clinic", number).state is RequestState.OPEN
+        may_end.set()
+        deciding.result(20)
+        with fails_with("request_decided"):
+            late.result(20)
+    assert done == ["raised"]
+    assert users.requests.request("clinic", number).owner == "olga"
 
 
 def test_servers_of_other_datasets_have_other_requests(users: Users) -> None:

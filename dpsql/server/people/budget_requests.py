@@ -145,15 +145,14 @@ class BudgetRequests:
     ) -> _Found:
         """Decide on an open request after ``act``, and return its result.
 
-        Nobody else of this process decides meanwhile, and everybody reads and writes the file: an
-        act on a ledger may wait for it. If it fails, or the process ends, the request stays open;
-        so it has to be one that can be done twice. Raises ``InterfaceError`` (``unknown_request``,
-        ``request_decided``).
+        Nobody else decides meanwhile, of this process or another one, and everybody reads and
+        writes the file: an act on a ledger may wait for it. If it fails, or the process ends, the
+        request stays open; so it has to be one that can be done twice. Raises ``InterfaceError``
+        (``unknown_request``, ``request_decided``, ``users_busy``).
         """
-        with self._deciding:
+        with self._deciding, self._file.deciding():
             done = act(self._open(dataset, number))
             with self._file.writing() as write:
-                self._open(dataset, number)  # another process may have decided
                 write(
                     "UPDATE requests SET state = ?, owner = ?, note = ?, decided = ?"
                     " WHERE number = ?",

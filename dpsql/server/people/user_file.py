@@ -10,8 +10,10 @@ import contextlib
 import os
 import sqlite3
 import stat
+import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +21,9 @@ from typing import Any, Final
 
 from dpsql.core.formatting import printable
 from dpsql.errors import InterfaceError
+
+if sys.platform != "win32":
+    import fcntl
 
 USERS_APPLICATION: Final = 0x64707375
 """Marks a SQLite file as one of users: the letters ``dpsu``."""
@@ -75,6 +80,7 @@ CREATE INDEX requests_of_user ON requests (user, dataset, asked);
 """
 
 _PATIENCE: Final = 5.0
+_PAUSE: Final = 0.02  # between two tries to be the only one who decides
 _FOREIGN_HINT: Final = "Give another path with --users; the file was not changed."
 
 
@@ -121,6 +127,39 @@ class UserFile:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    @contextlib.contextmanager
+    def deciding(self) -> Iterator[None]:
+        """Keep all other processes that have the file from a decision.
+
+        Others read and write it meanwhile. The end of a process ends this, too. Raises
+        ``InterfaceError`` (``users_busy``) where another one decides for too long.
+        """
+        # A file of its own: SQLite loses its locks where the file of users is opened and closed.
+        path = self._path.with_name(f"{self._path.name}-deciding")
+        try:
+            place = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _not_written(path, error) from None
+        try:
+            patience = time.monotonic() + _PATIENCE
+            while not _locked(place):
+                if time.monotonic() > patience:
+                    raise _busy(self._path)
+                time.sleep(_PAUSE)
+            yield
+        finally:
+            os.close(place)  # which unlocks it
+
+
+def _locked(place: int) -> bool:
+    """Lock an open file, unless somebody else has."""
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 def open_user_file(path: Path) -> sqlite3.Connection:
@@ -193,11 +232,7 @@ def users_told(path: Path) -> Iterator[None]:
         if primary == sqlite3.SQLITE_NOTADB:
             raise _foreign(path) from None
         if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise InterfaceError(
-                f"another process kept {_shown(path)} locked for too long",
-                code="users_busy",
-                hint="Try again.",
-            ) from None
+            raise _busy(path) from None
         if primary == sqlite3.SQLITE_CORRUPT:
             raise _altered(path) from None
         raise InterfaceError(
@@ -261,6 +296,14 @@ def _schema(connection: sqlite3.Connection) -> list[tuple[str, str, str | None]]
 def _foreign(path: Path) -> InterfaceError:
     return InterfaceError(
         f"{_shown(path)} is not a file of dpsql's users", code="users_foreign", hint=_FOREIGN_HINT
+    )
+
+
+def _busy(path: Path) -> InterfaceError:
+    return InterfaceError(
+        f"another process kept {_shown(path)} locked for too long",
+        code="users_busy",
+        hint="Try again.",
     )
 
 
