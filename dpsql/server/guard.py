@@ -42,6 +42,7 @@ ACCOUNT_SETTING: Final = "dpsql.account"
 HTTP: Final = "http"
 POSTGRESQL: Final = "postgresql"
 """The doors, as counts name them."""
+_SIGN_ON: Final = "sign-on"  # no token's run has this name: that ends with a time
 _MOST_KNOWN: Final = 1_000
 """How many tokens are known again while the users are the same."""
 _RIGHTS: Final[Mapping[TokenScope, frozenset[Right]]] = MappingProxyType(
@@ -412,15 +413,10 @@ class Guard:
 def run_of(login: Login) -> str:
     """Name the account of a token's own; one that is issued later has another.
 
-    Users may share an account, and have tokens of one name that were issued at once. Raises
-    ``NotSupportedError`` (``not_allowed``) for another issuer's token: a new one every few minutes
-    would be a new run each.
+    Users may share an account, and have tokens of one name that were issued at once. All tokens of
+    another issuer are one run of their user: a new one every few minutes would be a new run each.
     """
     if login.issued is None:
-        raise NotSupportedError(
-            "agents need a token of the server",
-            code="not_allowed",
-            hint="An owner of the server makes one: `dpsql user token`, with the scope agent.",
-        )
+        return f"{login.user}{WIRE_SEPARATOR}{_SIGN_ON}"
     issued = f"{datetime.fromtimestamp(login.issued, UTC):%Y-%m-%d %H.%M.%S}"
     return f"{login.user}{WIRE_SEPARATOR}{login.token} {issued}"

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.hashes import SHA1, SHA256
 from helpers.failures import fails_with
-from helpers.http_serving import HttpServing, filled_with_tokens, http_started
+from helpers.http_serving import HttpServing, Reply, filled_with_tokens, http_started
 from helpers.issuing import (
     AUDIENCE,
     CLIENT,
@@ -445,10 +445,41 @@ def test_a_token_of_the_issuer_is_one_of_its_user(server: HttpServing, issuer: I
     lines = [json.loads(line) for line in text.splitlines()]
     login = next(line for line in lines if line["event"] == "login")
     assert (login["user"], login["token"], login["issuer"]) == ("ana", None, issuer.url)
-    # What an agent may spend is counted by token, and these last for minutes.
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    found = server.ask("POST", "/mcp", body, token, accept="application/json, text/event-stream")
-    assert (found.status, found.code) == (403, "not_allowed")
+
+
+def tool(server: HttpServing, token: str, name: str, **arguments: object) -> Reply:
+    version, capabilities = "2026-07-28", "io.modelcontextprotocol/clientCapabilities"
+    meta = {"io.modelcontextprotocol/protocolVersion": version, capabilities: {}}
+    params = {"name": name, "arguments": arguments, "_meta": meta}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    routed = {"mcp_protocol_version": version, "mcp_method": "tools/call", "mcp_name": name}
+    accept = "application/json, text/event-stream"
+    return server.ask("POST", "/mcp", body, token, accept=accept, **routed)
+
+
+def test_all_tokens_of_a_users_sign_on_are_one_run_of_language_models(
+    server: HttpServing, issuer: Issuer
+) -> None:
+    pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
+    question = "SELECT COUNT(DISTINCT patient_id) AS n FROM visits WHERE cost < {}"
+    spent = []
+    for number in range(3):
+        token = issuer.token(time.time() - number)
+        asked = tool(server, token, "ask", sql=question.format(number))
+        assert asked.json["result"]["structuredContent"]["refused"] is None
+        account = tool(server, token, "budget").json["result"]["structuredContent"]["answer"]
+        assert account["account"] == "clinic/ana/ana+sign-on"
+        assert account["epsilon_limit"] == 8  # of a run, by the policies
+        spent.append(account["epsilon_spent"])
+    assert 0 < spent[0] < spent[1] < spent[2]
+    now = time.time()
+    for token in (
+        issuer.token(now, sub="mallory"),
+        issuer.token(now, sub="carl"),
+        issuer.token(now, exp=now - 100, iat=now - 200),
+        *(BAD[kind](issuer) for kind in ("none", "HS256 with the public key", "1024 bits")),
+    ):
+        assert tool(server, token, "tables").status == 401
 
 
 def test_who_is_not_enrolled_or_disabled_does_not_come_in(
