@@ -87,8 +87,8 @@ $(VENV)/duckdb-%: $(READY)
 slow: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "slow and not spark"
 
-# What other people draw and ask with: altair, great_tables, ibis, JupySQL, marimo; asyncpg, pg8000 and
-# pgcli at a server.
+# What other people draw and ask with: altair, great_tables, ibis, JupySQL, marimo; asyncpg, pg8000, pgcli
+# and schemathesis at a server.
 tools: $(READY_TOOLS)
 	$(BIN)/python -m pytest -n 2 -q -m slow tests/interfaces/test_foreign_tools.py \
 	  tests/service/test_jupysql.py tests/server/test_client_*.py

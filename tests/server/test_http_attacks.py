@@ -188,12 +188,41 @@ def test_own_names_are_taken(host: str, server: HttpServing) -> None:
     assert server.raw(data, shut=False).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("tables", "GET, HEAD"),
+        ("budget/requests", "GET, HEAD, POST"),
+        ("queries/x", "DELETE"),
+        ("/mcp", "POST"),
+    ],
+)
+def test_another_method_is_told_which_there_are(
+    path: str, methods: str, server: HttpServing
+) -> None:
+    for body in (None, {"sql": "SELECT 1"}):
+        found = server.ask("TRACE", path, body)
+        assert (found.status, found.code) == (405, "method_not_allowed")
+        assert found.headers["allow"] == methods
+
+
+def test_a_number_beyond_what_counts_is_taken_as_the_description_says(
+    server: HttpServing,
+) -> None:
+    described = server.ask("GET", "openapi.json").json["paths"]["/v1/history"]["get"]
+    (limit,) = (each for each in described["parameters"] if each["name"] == "limit")
+    most = limit["schema"]["maximum"]
+    assert server.ask("GET", f"history?limit={most}").status == 200
+    assert server.ask("GET", f"history?limit={most + 1}").status == 400
+
+
 def test_browsers_are_given_no_way_in(server: HttpServing) -> None:
     origin = {"origin": "https://evil.example"}
     asked = server.ask(
         "OPTIONS", "query", token=None, access_control_request_method="POST", **origin
     )
     assert asked.status == 405
+    assert asked.headers["allow"] == "POST"
     assert not any(name.startswith("access-control") for name in asked.headers)
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         found = server.ask("POST", "query", {"sql": "SELECT 1"}, content_type=kind, **origin)

@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route, Router
+from starlette.routing import Match, Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpsql.agents.facts import (
@@ -200,6 +200,7 @@ class HttpApp:
         ]
         if agents is not None:
             routes.append(Route(AGENTS_PATH, partial(self._agent, agents), methods=["POST"]))
+        self._routes = routes
         self._router = Router(routes, redirect_slashes=False)
 
     def interrupt(self) -> None:
@@ -228,19 +229,40 @@ class HttpApp:
             headers = Headers(scope=scope)
             require_host(headers, self._hosts)
             require_one_length(headers)
-            if scope["method"] != "POST":
-                require_no_body(headers)
             await self._router(scope, receive, told)
         except HTTPException as error:
-            await problem_response(_unrouted(error))(scope, receive, told)
+            await self._unrouted(scope, error)(scope, receive, told)
         except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
             response = problem_response(error)
             if not begun:
                 await response(scope, receive, told)
 
+    def _unrouted(self, scope: Scope, error: HTTPException) -> Response:
+        """Answer a request for no route, or for one by another method: it is told which it has."""
+        if error.status_code != 405:
+            return problem_response(
+                InterfaceError(
+                    "there is no such route",
+                    code="unknown_route",
+                    hint="/v1/openapi.json lists them.",
+                )
+            )
+        found = problem_response(
+            InterfaceError("the route has no such method", code="method_not_allowed")
+        )
+        methods = [
+            route.methods or set()
+            for route in self._routes
+            if route.matches(scope)[0] is not Match.NONE
+        ]
+        found.headers["allow"] = ", ".join(sorted(set[str]().union(*methods)))
+        return found
+
     async def _respond(self, one: Operation, request: Request) -> Response:
         try:
             request.scope[_ASKED] = one.name
+            if one.method != "POST":
+                require_no_body(request.headers)
             if one.roles is None:
                 return self._open(one)
             call = await self._called(one, one.roles, request)
@@ -627,11 +649,3 @@ def _always() -> list[tuple[bytes, bytes]]:
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
     ]
-
-
-def _unrouted(error: HTTPException) -> InterfaceError:
-    if error.status_code == 405:
-        return InterfaceError("the route has no such method", code="method_not_allowed")
-    return InterfaceError(
-        "there is no such route", code="unknown_route", hint="/v1/openapi.json lists them."
-    )

@@ -32,6 +32,7 @@ from dpsql.server.http.bodies import (
 from dpsql.server.http.formats import MediaType
 from dpsql.server.http.operation import ANALYSTS, Operation
 from dpsql.server.http.problems import PROBLEM_TYPE
+from dpsql.server.http.reading import most_taken
 
 ACCOUNT_HEADER: Final = "dpsql-account"
 _DESCRIPTION: Final = (
@@ -178,6 +179,7 @@ def _parameters(one: Operation) -> list[dict[str, Any]]:
             {"name": ACCOUNT_HEADER, "in": "header", "description": text, "schema": schema}
         )
     for name, most in one.numbers.items():
-        number = {"type": "integer", "minimum": 1, "maximum": most}
-        found.append({"name": name, "in": "query", "schema": number})
+        number = {"type": "integer", "minimum": 1, "maximum": most_taken(most)}
+        text = f"More than {most} count as {most}."
+        found.append({"name": name, "in": "query", "description": text, "schema": number})
     return found

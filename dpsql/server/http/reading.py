@@ -140,16 +140,22 @@ def _checked(found: dict[str, Any], kind: type[_Request]) -> _Request:
 def query_numbers(pairs: Sequence[tuple[str, str]], most: Mapping[str, int]) -> dict[str, int]:
     """Read whole numbers of an address, such as ``limit=20``, each from 1 up to its most.
 
+    A larger one is taken for that, up to :func:`most_taken`.
     Raises ``InterfaceError`` for anything else.
     """
     found: dict[str, int] = {}
     for name, text in pairs:
         fits = name in most and name not in found and _NUMBER.fullmatch(text)
-        if not fits or not 0 < int(text) < 10 * most[name]:
+        if not fits or not 0 < int(text) <= most_taken(most[name]):
             taken = ", ".join(most) or "nothing"
             raise bad_request(f"the address takes {taken}: whole numbers from 1, each once")
         found[name] = min(int(text), most[name])
     return found
+
+
+def most_taken(most: int) -> int:
+    """Return the largest number that is taken where ``most`` is what counts."""
+    return 10 * most - 1
 
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
