@@ -238,7 +238,7 @@ class HttpApp:
                 await response(scope, receive, told)
 
     def _unrouted(self, scope: Scope, error: HTTPException) -> Response:
-        """Answer a request for no route, or for one by another method: it is told which it has."""
+        """Answer a request for an unknown route, or by a method that its route does not have."""
         if error.status_code != 405:
             return problem_response(
                 InterfaceError(

@@ -154,7 +154,7 @@ def query_numbers(pairs: Sequence[tuple[str, str]], most: Mapping[str, int]) -> 
 
 
 def most_taken(most: int) -> int:
-    """Return the largest number that is taken where ``most`` is what counts."""
+    """Return the largest number taken for a limit of ``most``."""
     return 10 * most - 1
 
 

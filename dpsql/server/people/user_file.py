@@ -105,7 +105,7 @@ class UserFile:
             self._connection.close()
 
     def version(self) -> int:
-        """Return a number that is another one after each change of the file, whoever writes it."""
+        """Return a number that differs after each change of the file by any process."""
         with self._watch_lock, users_told(self._path):
             found: int = self._watch.execute("PRAGMA data_version").fetchone()[0]
             return found

@@ -292,7 +292,7 @@ class Users:
         return login
 
     def version(self) -> int:
-        """Return a number that is another one after each change of users and tokens."""
+        """Return a number that differs after each change of users and tokens."""
         return self._file.version()
 
     def check_token(self, secret: str) -> Login:
