@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpsql.bounding.specification import Specification
 
-Words = NDArray[np.uint64]
+PackedWords = NDArray[np.uint64]
 
 WORD_BITS: Final = 64
 
@@ -54,7 +54,7 @@ class Packing:
         self.group_shift = used[0]
         self.room = WORD_BITS - self.group_bits - self.group_shift
 
-    def packed(self, groups: NDArray[Any], columns: Sequence[NDArray[Any]]) -> list[Words]:
+    def packed(self, groups: NDArray[Any], columns: Sequence[NDArray[Any]]) -> list[PackedWords]:
         """Write rows as words, whose room for units is zero.
 
         Raises ``RuntimeError`` for values beyond their bounds, on which everything rests.
@@ -69,7 +69,7 @@ class Packing:
             words[place.word] |= values
         return words
 
-    def column(self, words: Sequence[Words], number: int) -> NDArray[np.int64]:
+    def column(self, words: Sequence[PackedWords], number: int) -> NDArray[np.int64]:
         """Read a column by its number."""
         place = self._places[number]
         found = words[place.word] >> np.uint64(place.shift)
@@ -79,14 +79,14 @@ class Packing:
             values += place.least
         return values
 
-    def groups(self, words: Sequence[Words]) -> NDArray[np.int64]:
+    def groups(self, words: Sequence[PackedWords]) -> NDArray[np.int64]:
         """Read the groups."""
         found = words[0] >> np.uint64(self.group_shift)
         found &= np.uint64((1 << self.group_bits) - 1)
         return found.view(np.int64)
 
 
-def _distances(values: NDArray[Any], least: int, size: int) -> Words:
+def _distances(values: NDArray[Any], least: int, size: int) -> PackedWords:
     found = values.astype(np.int64)
     if least:
         found -= least

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.hashing import hashed_pairs, slots_of
-from dpsql.bounding.packing import WORD_BITS, Packing, Words
+from dpsql.bounding.packing import WORD_BITS, PackedWords, Packing
 from dpsql.bounding.specification import Specification
 
 Int64s = NDArray[np.int64]
@@ -40,7 +40,7 @@ class Chunk:
     left of names without their first bits, which are ``partition``.
     """
 
-    words: list[Words]
+    words: list[PackedWords]
     partition: int
     units: UnitNumbers | None = None
 
@@ -206,7 +206,7 @@ def _ordered(owners: Int64s, hashes: Int64s) -> NDArray[np.intp]:
 class _Parts:
     """The additions of rows to fields, each computed once."""
 
-    def __init__(self, spec: Specification, packing: Packing, words: Sequence[Words]) -> None:
+    def __init__(self, spec: Specification, packing: Packing, words: Sequence[PackedWords]) -> None:
         self._spec = spec
         self._column = partial(packing.column, words)
         self._known: dict[tuple[int, int | None], Int64s] = {}
@@ -321,8 +321,8 @@ def _bits_of_sum(values: Int64s) -> int | None:
 
 
 def _sorted(
-    keys: Int64s, units: int, packing: Packing, words: list[Words]
-) -> tuple[Int64s, list[Words]]:
+    keys: Int64s, units: int, packing: Packing, words: list[PackedWords]
+) -> tuple[Int64s, list[PackedWords]]:
     """Sort rows by unit and group: as whole numbers, if their steps or their places fit."""
     bits = (units - 1).bit_length() + packing.group_bits
     if bits + packing.group_shift <= _KEY_BITS and len(words) == 1:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.hashing import block_hashes, scrambled
-from dpsql.bounding.packing import WORD_BITS, Words
+from dpsql.bounding.packing import WORD_BITS, PackedWords
 from dpsql.bounding.pairs import CHUNK_ROWS, PARTITION_BITS, Chunk
 
 PARTITIONS: Final = 1 << PARTITION_BITS
@@ -60,7 +60,7 @@ class _Piece(NamedTuple):
     begin: int
     end: int
 
-    def numbers(self, partitions: range) -> Words:
+    def numbers(self, partitions: range) -> PackedWords:
         """Return the partition of each row, of those that the piece is of."""
         starts = self.rows.starts[partitions.start : partitions.stop + 1]
         sizes = np.diff(np.clip(starts, self.begin, self.end))
@@ -110,7 +110,7 @@ class Partitions:
         self._file: RawIOBase | None = None
         self._end = 0
 
-    def add(self, units: NDArray[np.int64], words: Sequence[Words]) -> None:
+    def add(self, units: NDArray[np.int64], words: Sequence[PackedWords]) -> None:
         """Add rows: their units, and their words."""
         self._fresh.append((units, *words))
         self._fresh_rows += len(units)

@@ -1,4 +1,4 @@
-"""A memory for what was computed of a value, as long as that very value lives."""
+"""A memory of results by the identity of a value, as long as the value lives."""
 
 from __future__ import annotations
 

@@ -539,7 +539,7 @@ def standings(
 
 
 def last_changes(sql: Backend, path: str) -> tuple[Hashable, ...]:
-    """Return the last events that changed an account and those above it but the dataset's.
+    """Return the last events of an account and of the accounts above it but the dataset's.
 
     With their hashes, and the day. While they are the same, so are the :func:`standings` of these
     accounts: a window ends by an event, or with its day or month. After that and until the next

@@ -203,7 +203,7 @@ class PilotNoise:
         return np.asarray(self.noise.add(counts, source), dtype=np.float64)
 
     def certain(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Keep the buckets that noise alone does not make: the others are set to 0.
+        """Set the buckets that noise alone may make to 0: float64 of shape (buckets,).
 
         Those are counts within four standard deviations of 0, of Laplace noise as unlikely ones.
         """

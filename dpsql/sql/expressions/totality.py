@@ -184,7 +184,7 @@ def _in(node: exp.Expr, at: _Setting) -> exp.Expr:
 
 
 def _of_one_type(nodes: Sequence[exp.Expr], at: _Setting) -> Sequence[exp.Expr]:
-    """Return values of one comparison, all of the type in which it compares them.
+    """Cast the values of one comparison to the type in which DuckDB compares them.
 
     Several comparisons, of two values each, take a type for each pair: a HUGEINT beside a DECIMAL
     would be compared as that, and as a DOUBLE where a third value is one.

@@ -110,7 +110,7 @@ class _SetOperation:
     def _cast(
         self, rows: Relation, shown: Sequence[Field], types: Sequence[SqlType | None]
     ) -> tuple[Relation, list[Field]]:
-        """Cast columns of one side to the types of both; None for those that stay as they are."""
+        """Cast the columns of one side to the types of both; a type of None changes nothing."""
         found = list(shown)
         for place, (field, type_) in enumerate(zip(shown, types, strict=False)):
             if type_ is None or field.type == type_:

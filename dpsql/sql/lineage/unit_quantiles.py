@@ -1,4 +1,4 @@
-"""Medians, quantiles and modes of the rows of one privacy unit, in a subquery that groups by it.
+"""Medians, quantiles and modes of the rows of one privacy unit, in a subquery by unit.
 
     SELECT patient_id, MEDIAN(cost), MODE(ward) FROM visits GROUP BY patient_id
 
@@ -84,7 +84,7 @@ class _Written:
         self._names, self._places, self._keys, self._node = names, places, keys, node
 
     def value(self) -> exp.Expr:
-        """Write the value; as it was, where it says what is not read here."""
+        """Write the value, or leave a call with options of other rules alone."""
         call = read_call(self._node, self._names.text)
         if call.per_row is not None or call.per_group is not None or call.max_error is not None:
             return self._node

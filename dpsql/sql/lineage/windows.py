@@ -97,7 +97,7 @@ class _Near:
 
 @dataclass(frozen=True, slots=True)
 class _OfPlaces:
-    """A value that is computed of others of the same row, its type, and what is known of it."""
+    """A value computed of others of the same row, with its type and its bounds."""
 
     expression: exp.Expr
     type: SqlType

@@ -98,7 +98,7 @@ def trace_outputs(tree: exp.Query, blocks: Sequence[Block], passed: PassedColumn
 
 @dataclass(frozen=True, slots=True)
 class _Layers:
-    """The SELECTs from the outermost one to that which reads a released table.
+    """The SELECTs from the outermost one down to the reader of a released table.
 
     Each of them but the last reads the next one, as ``sources`` of it, and passes its rows on, each
     once at most.
@@ -122,13 +122,13 @@ class _Layers:
         return None if item is None else self.term(item, block, depth + 1)
 
     def _item(self, column: exp.Column, depth: int) -> exp.Expr | None:
-        """Return what a column is in the SELECT that its SELECT reads."""
+        """Return the expression of a column in the SELECT below its own."""
         if column.table and fold(column.table) != fold(self.sources[depth].alias_or_name):
             return None
         return self.passed.item(self.selects[depth + 1], column.name)
 
     def column(self, name: str) -> exp.Column:
-        """Return the column of the outermost SELECT that is a released one, handed on to it."""
+        """Return a released column in the outermost SELECT, handed on to it."""
         column = quoted_column(name)
         for source, inner in zip(self.sources[::-1], self.selects[:0:-1], strict=True):
             column = self.passed.hand_on(source, inner, column)
@@ -187,7 +187,7 @@ class _Layers:
 
 
 def _layers(tree: exp.Query, blocks: Sequence[Block], passed: PassedColumns) -> _Layers | None:
-    """Follow the outermost SELECT to the one that reads a released table; None if others mix in."""
+    """Find the SELECTs from the outermost one to a released table; None if others mix in."""
     selects, sources, select = list[exp.Select](), list[ReadTable](), tree
     while isinstance(select, exp.Select):
         selects.append(select)
