@@ -26,7 +26,7 @@ from dpsql.sql.expressions.values_left import as_value
 from dpsql.syntax.clock import FixedWord, clock_words, fix_word
 from dpsql.syntax.row_functions import MOMENTS, ROW_FUNCTIONS
 from dpsql.syntax.row_nodes import is_row_node
-from dpsql.syntax.text import output_name, put
+from dpsql.syntax.text import NAMED, display, output_name, put
 
 _DAYS: Final = frozenset(
     {"day", "week", "month", "quarter", "year", "decade", "century", "millennium"}
@@ -104,6 +104,7 @@ def read_clock(tree: exp.Query, at: datetime, engine: Engine) -> ClockReading | 
                 tried.add(id(part))
                 value = _computed(part, engine)
                 if value is not None:
+                    value.meta[NAMED] = display(part)
                     put(part, value)
                     break
     return ClockReading(at, daily)

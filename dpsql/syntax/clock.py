@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from sqlglot import exp
 
 from dpsql.core.schema import fold
-from dpsql.syntax.text import put
+from dpsql.syntax.text import NAMED, display, put
 
 _UTC: Final = "UTC"
 _DATES: Final = (exp.CurrentDate, exp.UtcDate)
@@ -71,6 +71,7 @@ def fix_word(word: exp.Expr, at: datetime) -> FixedWord | None:
         return None
     written = {"DATE": there.date().isoformat(), "TIME": there.time().isoformat()}
     constant = exp.cast(exp.Literal.string(written.get(type_, there.isoformat(" "))), type_)
+    constant.meta[NAMED] = display(place)
     constant.this.meta.update({k: v for k, v in word.meta.items() if k in ("start", "end")})
     put(place, constant)
     return FixedWord(constant, type_, zone == _UTC)

@@ -65,7 +65,10 @@ def to_sql(node: exp.Expr, *, copy: bool = True) -> str:
 
 
 def display(node: exp.Expr) -> str:
-    """Write an expression as DuckDB would name it: unquoted, functions in lower case, no bounds."""
+    """Write an expression as DuckDB would name it: unquoted, functions in lower case, no bounds.
+
+    What was rewritten is written as it was typed.
+    """
     bare = exp.Paren(this=node.copy())
     for wrapper in list(bare.find_all(BoundedAggregate)):
         wrapper.replace(wrapper.this)
@@ -73,6 +76,9 @@ def display(node: exp.Expr) -> str:
         column.this.set("this", column.meta.get("name", column.name))
         if "table" in column.meta:
             column.set("table", exp.to_identifier(column.meta["table"]))
+    for part in list(bare.walk()):
+        if NAMED in part.meta and part.parent is not None:
+            part.replace(exp.Var(this=part.meta[NAMED]))
     for identifier in bare.find_all(exp.Identifier):
         identifier.set("quoted", False)
     generator = _named.generator(comments=False, normalize_functions="lower")

@@ -252,3 +252,36 @@ def test_a_long_sum_of_moments_takes_no_time(connection: dpsql.Connection) -> No
     """Each part is computed once, however many words it has."""
     days = " + ".join(["(now() - now())"] * 80)
     assert count(connection, f"ts > now() - ({days})") == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            "SELECT CASE WHEN id > 3 THEN now() ELSE ts END, COUNT(*) FROM orders GROUP BY 1",
+            "CASE WHEN id > 3 THEN now() ELSE ts END",
+        ),
+        (
+            "SELECT id, COUNT(*) FROM orders WHERE ts > LOCALTIMESTAMP GROUP BY id "
+            "HAVING median(day) > date_trunc('month', LOCALTIMESTAMP)",
+            "",
+        ),
+        (
+            "SELECT id + year(CURRENT_DATE) AS k, COUNT(*) FROM orders GROUP BY k",
+            "id + year(current_date)",
+        ),
+    ],
+)
+def test_refusals_say_the_words_of_the_clock(
+    asked: str, said: str, connection: dpsql.Connection, clock: Clock
+) -> None:
+    """And not the moment: another moment's are the same."""
+    told = []
+    for moment in (NOON, NOON + HOUR):
+        clock(moment)
+        with pytest.raises(dpsql.QueryRefused) as refused:
+            connection.sql(asked)
+        told.append(str(refused.value))
+    assert said in told[0]
+    assert told[0] == told[1]
+    assert "2026" not in told[0]
