@@ -128,6 +128,7 @@ def test_a_choice_by_noisy_values_is_allowed_for(
         ("ORDER BY n DESC LIMIT 3", True),
         ("LIMIT 3", True),  # by whatever order rows have
         ("ORDER BY v OFFSET 2", True),
+        ("ORDER BY 1 LIMIT 3", False),
         ("QUALIFY row_number() OVER (ORDER BY n) < 4", True),
     ],
 )
@@ -190,3 +191,93 @@ def test_hidden_columns_stay_hidden_beside_noise_columns(con: dpsql.Connection) 
     assert list(result.columns) == ["k", "a", "n", "low"]
     lows = [row[3] for row in result.fetchall()]
     assert lows == pytest.approx(result.intervals()["n"].low.tolist())
+
+
+PAIR = "SELECT k, count(*) AS n, count(DISTINCT uid) AS u FROM visits GROUP BY k"
+
+
+@pytest.mark.parametrize(
+    ("outer", "wider"),
+    [
+        ("SELECT k, n FROM d ORDER BY 1 LIMIT 3", False),
+        ("SELECT k, n FROM d ORDER BY 2 DESC LIMIT 3", True),
+        ("SELECT k, n FROM d ORDER BY ALL LIMIT 3", True),
+        ("SELECT k AS j, n AS k FROM d ORDER BY k LIMIT 3", True),
+        ("SELECT k, n FROM d ORDER BY (2) LIMIT 3", True),
+        ("SELECT k, n FROM (SELECT * FROM d ORDER BY n LIMIT 3)", True),
+    ],
+)
+def test_an_order_by_noisy_values_is_told_however_it_is_written(
+    con: dpsql.Connection, outer: str, wider: bool
+) -> None:
+    plain = con.sql(PAIR).intervals()["n"]
+    chosen = con.sql(f"WITH d AS ({PAIR}) {outer}")
+    (one,) = chosen.intervals().values()
+    assert len(one.high) == 3
+    assert bool((one.high - one.low).max() > (plain.high - plain.low).max()) is wider
+
+
+@pytest.mark.parametrize(
+    ("outer", "factor", "of"),
+    [
+        ("SELECT k, n FROM (SELECT * REPLACE (2 * n AS n) FROM d)", 2, "n"),
+        ("SELECT k, n FROM (SELECT * REPLACE (u AS n) FROM d)", 1, "u"),
+        ("SELECT k, n FROM (SELECT * RENAME (n AS u, u AS n) FROM d)", 1, "u"),
+        ("SELECT k, n FROM (SELECT * EXCLUDE (n), 3 * u AS n FROM d)", 3, "u"),
+        ("SELECT k, n FROM (SELECT *, 2 * n AS n FROM d)", 1, "n"),
+        ("SELECT k, n FROM (SELECT 2 * n AS n, * FROM d)", 2, "n"),
+        ("SELECT k, n FROM (SELECT * EXCLUDE (u), 2 * n AS n FROM d)", 1, "n"),
+        ("SELECT k, n FROM (WITH d AS (SELECT k, u AS n FROM d) SELECT * FROM d)", 1, "u"),
+        ("SELECT k, n FROM (WITH d AS (SELECT * FROM d WHERE k >= 0) SELECT * FROM d)", 1, "n"),
+        (
+            "SELECT k, n FROM (WITH e AS (SELECT * FROM d), d AS (SELECT k, u AS n FROM d) "
+            "SELECT * FROM e)",
+            *(1, "n"),
+        ),
+    ],
+)
+def test_a_name_means_what_it_does_for_the_engine(
+    con: dpsql.Connection, outer: str, factor: int, of: str
+) -> None:
+    asked = con.sql(PAIR)
+    values = {row[0]: dict(zip(("k", "n", "u"), row, strict=True)) for row in asked.fetchall()}
+    plain = intervals_by_key(asked)[of]
+    outside = con.sql(f"WITH d AS ({PAIR}) {outer}")
+    for key, value in outside.fetchall():
+        assert value == factor * values[key][of]
+    for key, (low, high) in intervals_by_key(outside)["n"].items():
+        assert (low, high) == (factor * plain[key][0], factor * plain[key][1])
+    if factor == 1:
+        beside = outer.replace("n", "n, DP_INTERVAL_LOW(n) AS low", 1)
+        lows = con.sql(f"WITH d AS ({PAIR}) {beside}").fetchall()
+        assert {row[0]: row[2] for row in lows} == pytest.approx(
+            {key: low for key, (low, _) in plain.items()}
+        )
+
+
+@pytest.mark.parametrize(
+    "item",
+    ["n::DOUBLE", "'x'", "(s).n", "DATE '2020-01-01'", "TRY_CAST(n AS INTEGER)", "sqrt(n)", "5"],
+)
+def test_stars_show_columns_without_aliases(con: dpsql.Connection, item: str) -> None:
+    inside = con.sql(f"SELECT k, {item} FROM ({PAIR}) AS s")
+    outside = con.sql(f"SELECT * FROM (SELECT k, {item} FROM ({PAIR}) AS s)")
+    assert len(outside.columns) == 2
+    assert sorted(outside.fetchall()) == sorted(inside.fetchall())
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [
+        "SELECT a, d FROM d",
+        "SELECT a, e AS s FROM d AS e",
+        "SELECT a, e::VARCHAR AS s FROM (SELECT * FROM d) AS e",
+        "SELECT a, (SELECT max(d) FROM d) AS s FROM d",
+        "SELECT a, (SELECT D FROM (SELECT 1)) AS s FROM d",
+        "SELECT a, (SELECT count(*) FROM (SELECT * FROM d UNION ALL SELECT * FROM d)) FROM d",
+        "SELECT a FROM d WHERE (k, a) IN (SELECT * FROM d) ORDER BY d",
+    ],
+)
+def test_rows_as_a_whole_have_no_hidden_columns(con: dpsql.Connection, outer: str) -> None:
+    result = con.sql(f"WITH d AS (SELECT k, avg(big) AS a FROM visits GROUP BY k) {outer}")
+    assert "dpsql" not in f"{result.columns} {result.fetchall()}"

@@ -22,9 +22,9 @@ from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, NoiseColumn, NoiseFigure
 from dpsql.sql.expressions.legality import refusal
-from dpsql.sql.tail.passed_on import PassedColumns, ReadTable, quoted_column
+from dpsql.sql.tail.passed_on import PassedColumns, ReadTable, keep_names, quoted_column
 from dpsql.syntax.parse import place_of
-from dpsql.syntax.text import output_name, put
+from dpsql.syntax.text import put
 
 MAX_NOISE_COLUMNS = 250
 """Columns that are added to released tables and subqueries: each is computed for every group."""
@@ -70,7 +70,7 @@ class _Placer:
 
     def place(self, calls: list[exp.Anonymous]) -> list[Block]:
         """Replace every call by a column."""
-        _keep_names(next(self.tree.find_all(exp.Select)), exp.Query)
+        keep_names(next(self.tree.find_all(exp.Select)), exp.Query)
         for call in calls:
             column, figure, confidence = self._read(call)
             select = call.find_ancestor(exp.Select)
@@ -79,7 +79,7 @@ class _Placer:
             found = self._figure(call, select, column, figure, confidence)
             if id(select) not in self.named:
                 self.named.add(id(select))
-                _keep_names(select, exp.Anonymous)
+                keep_names(select, exp.Anonymous)
             put(call, found.copy())
         return self.blocks
 
@@ -185,14 +185,3 @@ class _Placer:
 
     def _refusal(self, call: exp.Anonymous, reason: str) -> QueryRefused:
         return refusal(self.text, f"{call.name.upper()} {reason}", "no_noise_known", call, _HINT)
-
-
-def _keep_names(select: exp.Select, rewritten: type[exp.Expr]) -> None:
-    """Give select items with rewritten parts the names that they have as written."""
-    named: list[exp.Expr] = []
-    for item in select.expressions:
-        if isinstance(item, exp.Alias) or not item.find(rewritten):
-            named.append(item)
-        else:
-            named.append(exp.alias_(item, output_name(item), quoted=True, copy=False))
-    select.set("expressions", named)

@@ -25,6 +25,7 @@ from dpsql.sql.tail.passed_on import (
     PassedColumns,
     ReadTable,
     is_star,
+    name_of_item,
     quoted_column,
     sources_of,
 )
@@ -139,7 +140,7 @@ class _Layers:
         for select, source, inner in list(
             zip(self.selects, self.sources, self.selects[1:], strict=False)
         )[::-1]:
-            names = [item.alias_or_name for item in inner.expressions]
+            names = [name_of_item(item) for item in inner.expressions]
             shown = [name for name in names if not name.startswith(INTERNAL_PREFIX)]
             if not all(names) or len({*map(fold, shown)}) < len(shown):
                 return
@@ -159,31 +160,47 @@ class _Layers:
         return any(self._chooses(depth) for depth in range(len(self.sources)))
 
     def _chooses(self, depth: int) -> bool:
-        args = self.selects[depth].args
-        clauses = [args.get(clause) for clause in ("where", "qualify")]
-        if args.get("limit") or args.get("offset"):
-            if not args.get("order"):
-                return True  # by the order of what it reads
-            clauses += [args["order"]]
-        if args.get("qualify"):
-            clauses += args.get("windows") or []
-        return any(self._is_noisy(each, depth) for each in clauses if each is not None)
+        select = self.selects[depth]
+        clauses = [select.args.get(clause) for clause in ("where", "qualify")]
+        if select.args.get("qualify"):
+            clauses += select.args.get("windows") or []
+        if any(self._is_noisy(each, depth, clause=True) for each in clauses if each is not None):
+            return True
+        if not (select.args.get("limit") or select.args.get("offset")):
+            return False
+        order = select.args.get("order")  # without one, that of what it reads
+        return order is None or any(self._sorts_by_noise(each, depth) for each in order.expressions)
 
-    def _is_noisy(self, node: exp.Expr, depth: int) -> bool:
-        """Tell whether an expression may depend on anything but keys."""
+    def _sorts_by_noise(self, ordered: exp.Expr, depth: int) -> bool:
+        """Tell whether a term of ORDER BY may sort by anything but keys."""
+        items, by = self.selects[depth].expressions, ordered.this.unnest()
+        if isinstance(by, exp.Var):  # ORDER BY ALL
+            return any(is_star(each) or self._is_noisy(each, depth) for each in items)
+        if isinstance(by, exp.Literal):
+            place = int(by.this) - 1 if by.is_int else -1
+            starred = any(map(is_star, items))
+            return starred or place not in range(len(items)) or self._is_noisy(items[place], depth)
+        return self._is_noisy(by, depth, clause=True)
+
+    def _is_noisy(self, node: exp.Expr, depth: int, *, clause: bool = False) -> bool:
+        """Tell whether an expression may depend on anything but keys.
+
+        In a ``clause`` it may mean select items by their aliases.
+        """
         if node.find(exp.Query, exp.Window) is not None:
             return True
-        return not all(self._is_key(column, depth) for column in node.find_all(exp.Column))
+        columns = node.find_all(exp.Column)
+        return not all(self._is_key(column, depth, clause=clause) for column in columns)
 
-    def _is_key(self, column: exp.Column, depth: int) -> bool:
+    def _is_key(self, column: exp.Column, depth: int, *, clause: bool) -> bool:
         if depth == len(self.sources):
             return column.name.startswith(f"{INTERNAL_PREFIX}k")
         item = self._item(column, depth)
-        if item is None and not column.table:  # an alias of its own SELECT
+        noisy = [] if item is None else [self._is_noisy(item, depth + 1)]
+        if clause and not column.table:  # which of both is meant differs between clauses
             own = (i for i in self.selects[depth].selects if fold(i.alias) == fold(column.name))
-            found = next(own, None)
-            return found is not None and not self._is_noisy(found.unalias(), depth)
-        return item is not None and not self._is_noisy(item, depth + 1)
+            noisy += [self._is_noisy(each.unalias(), depth) for each in own]
+        return bool(noisy) and not any(noisy)
 
 
 def _layers(tree: exp.Query, blocks: Sequence[Block], passed: PassedColumns) -> _Layers | None:
@@ -212,10 +229,16 @@ def _only_source(select: exp.Select) -> ReadTable | None:
         if inside is select:
             return None
     found = list(sources_of(select))
-    if len(found) != 1:
-        return None
-    present = {name for name, value in found[0].args.items() if value}
-    return None if present - _PLAIN_SOURCE else found[0]
+    return found[0] if len(found) == 1 and _is_plain_source(found[0]) else None
+
+
+def _is_plain_source(source: exp.Expr) -> bool:
+    """Tell whether a source has no clauses of its own, in whatever brackets it stands."""
+    if {name for name, value in source.args.items() if value} - _PLAIN_SOURCE:
+        return False
+    return not isinstance(source, exp.Subquery) or (
+        isinstance(source.this, exp.Select) or _is_plain_source(source.this)
+    )
 
 
 def plain_tail(tree: exp.Query, blocks: Sequence[Block], dialect: Dialect) -> PlainTail | None:

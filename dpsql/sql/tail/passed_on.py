@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import takewhile
+from operator import is_not
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -19,6 +22,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.ir.query import Block
 from dpsql.sql.lineage.table_names import is_qualified
+from dpsql.syntax.text import output_name
 
 ReadTable: TypeAlias = exp.Table | exp.Subquery
 """A table, CTE or subquery that a SELECT reads."""
@@ -34,7 +38,8 @@ class PassedColumns:
         self._handed: dict[int, dict[exp.Column, str]] = defaultdict(dict)
         self._number = 0
         natural = any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
-        self._by_position = natural or tree.find(exp.Pivot, exp.Columns) is not None
+        columns = natural or tree.find(exp.Pivot, exp.Columns) is not None
+        self._whole_rows = columns or any(map(self._is_row, tree.find_all(exp.Column)))
 
     def block_of(self, source: ReadTable) -> int | None:
         """Find the block whose released table a source is."""
@@ -52,12 +57,19 @@ class PassedColumns:
     def _holds(self, source: ReadTable, name: str) -> bool:
         """Tell whether a subquery or CTE has an output column of that name."""
         inner = self.inner(source)
-        if inner is None:
-            return False
-        if any(fold(item.alias_or_name) == fold(name) for item in inner.expressions):
-            return True
-        starred = any(map(is_star, inner.expressions))
-        return starred and any(self._holds(deeper, name) for deeper in sources_of(inner))
+        return inner is not None and self._first(inner, name, sure=True) is not None
+
+    def _is_row(self, column: exp.Column) -> bool:
+        """Tell whether a column names a source, and so is a whole row of it."""
+        select = None if column.table else column.find_ancestor(exp.Select)
+        while select is not None:
+            sources = list(sources_of(select))
+            if any(self._holds(source, column.name) for source in sources):
+                return False
+            if any(fold(source.alias_or_name) == fold(column.name) for source in sources):
+                return True
+            select = select.find_ancestor(exp.Select)
+        return False
 
     def inner(self, source: ReadTable) -> exp.Select | None:
         """Return the SELECT behind a subquery or the name of a CTE."""
@@ -70,20 +82,50 @@ class PassedColumns:
 
     def item(self, inner: exp.Select, name: str) -> exp.Expr | None:
         """Return the expression that an output column of a SELECT is; None if it has none."""
+        found = self._first(inner, name, sure=True)
+        return self._first(inner, name, sure=False) if found is None else found
+
+    def _first(self, inner: exp.Select, name: str, *, sure: bool) -> exp.Expr | None:
+        """Return the first output column of that name: engines call only this one so.
+
+        ``sure`` leaves out stars over sources whose columns are not known here.
+        """
         for item in inner.expressions:
-            if not is_star(item) and fold(item.alias_or_name) == fold(name):
-                found: exp.Expr = item.unalias()
-                return found
-        for item in filter(is_star, inner.expressions):
-            return quoted_column(name, item.table if isinstance(item, exp.Column) else "")
+            if is_star(item):
+                found = self._behind_star(inner, item, name, sure=sure)
+                if found is not None:
+                    return found
+            elif fold(name_of_item(item)) == fold(name):
+                written: exp.Expr = item.unalias()
+                return written
         return None
+
+    def _behind_star(
+        self, select: exp.Select, item: exp.Expr, name: str, *, sure: bool
+    ) -> exp.Expr | None:
+        """Return what a star shows under a name; None if nothing."""
+        star, qualifier = _parts_of(item)
+        for replaced in star.args.get("replace") or ():
+            if fold(replaced.alias) == fold(name):
+                value: exp.Expr = replaced.this
+                return value
+        left_out = [*(star.args.get("except_") or ())]
+        for renamed in star.args.get("rename") or ():
+            if fold(renamed.alias) == fold(name):
+                return quoted_column(renamed.this.name, qualifier)
+            left_out.append(renamed.this)
+        if any(fold(each.name) == fold(name) for each in left_out):
+            return None
+        if sure and not any(self._holds(each, name) for each in _starred(select, qualifier)):
+            return None
+        return quoted_column(name, qualifier)
 
     def can_hand_on(self, source: ReadTable, inner: exp.Select) -> bool:
         """Tell whether one more column changes nothing but the columns there are."""
         alias = source.args.get("alias")
         renamed = alias is not None and alias.args.get("columns")
         clauses = any(inner.args.get(name) for name in ("distinct", "group", "having"))
-        return not (renamed or clauses or self._by_position)
+        return not (renamed or clauses or self._whole_rows)
 
     def hand_on(self, source: ReadTable, inner: exp.Select, column: exp.Column) -> exp.Column:
         """Return the hidden column of a source that is a column of the SELECT behind it."""
@@ -96,16 +138,18 @@ class PassedColumns:
 
     def hide(self) -> None:
         """Remove from all stars the columns that were handed on."""
-        for select in self._tree.find_all(exp.Select) if self._handed else ():
-            for star in filter(is_star, select.expressions):
-                self._hide(select, star)
+        selects = list(self._tree.find_all(exp.Select)) if self._handed else []
+        for select in selects:
+            keep_names(select, exp.Query)
+        for select in selects:
+            for item in filter(is_star, select.expressions):
+                self._hide(select, item)
 
     def _hide(self, select: exp.Select, item: exp.Expr) -> None:
-        star, qualifier = (item.this, item.table) if isinstance(item, exp.Column) else (item, "")
+        star, qualifier = _parts_of(item)
         names = [
             name
-            for source in sources_of(select)
-            if not qualifier or fold(source.alias_or_name) == fold(qualifier)
+            for source in _starred(select, qualifier)
             for name in self._handed.get(id(self.inner(source)), {}).values()
         ]
         if names:
@@ -133,21 +177,58 @@ def is_star(item: exp.Expr) -> bool:
     )
 
 
+def name_of_item(item: exp.Expr) -> str:
+    """Return the name of a select item: its alias or column, empty for other expressions."""
+    if isinstance(item, exp.Alias | exp.Subquery):
+        return item.alias
+    return item.name if isinstance(item, exp.Column) else ""
+
+
+def keep_names(select: exp.Select, rewritten: type[exp.Expr]) -> None:
+    """Give select items with rewritten parts the names that they have as written."""
+    named: list[exp.Expr] = []
+    for item in select.expressions:
+        if name_of_item(item) or not item.find(rewritten):
+            named.append(item)
+        else:
+            named.append(exp.alias_(item, output_name(item), quoted=True, copy=False))
+    select.set("expressions", named)
+
+
 def quoted_column(name: str, table: str = "") -> exp.Column:
     """Write a column by its exact name, and that of its table if there is one."""
     qualifier = exp.to_identifier(table, quoted=True) if table else None
     return exp.column(exp.to_identifier(name, quoted=True), table=qualifier)
 
 
+def _parts_of(item: exp.Expr) -> tuple[exp.Expr, str]:
+    """Split a select item into its star and the name of the table before it, if any."""
+    return (item.this, item.table) if isinstance(item, exp.Column) else (item, "")
+
+
+def _starred(select: exp.Select, qualifier: str) -> Iterator[ReadTable]:
+    """Yield the sources that a star of a SELECT stands for."""
+    for source in sources_of(select):
+        if not qualifier or fold(source.alias_or_name) == fold(qualifier):
+            yield source
+
+
 def _cte(table: exp.Table) -> exp.Expr | None:
-    """Find the CTE of a name in the WITH clauses around it, the nearest first."""
+    """Find the CTE of a name in the WITH clauses around it, the nearest first.
+
+    A CTE reads those before it, and not itself. Of recursive ones none is found.
+    """
     above: exp.Expr | None = None if is_qualified(table) else table
+    inside: exp.Expr | None = None
     while above is not None:
+        if isinstance(above, exp.CTE):
+            inside = above
         with_ = above.args.get("with_")
-        if with_ is not None and not with_.args.get("recursive"):
-            for cte in reversed(with_.expressions):
-                if fold(cte.alias) == fold(table.name):
-                    body: exp.Expr = cte.this
-                    return None if cte.args["alias"].args.get("columns") else body
+        ctes = [] if with_ is None else with_.expressions
+        for cte in takewhile(partial(is_not, inside), ctes):
+            if fold(cte.alias) == fold(table.name):
+                body: exp.Expr = cte.this
+                unread = cte.args["alias"].args.get("columns") or cte.parent.args.get("recursive")
+                return None if unread else body
         above = above.parent
     return None
