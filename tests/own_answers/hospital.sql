@@ -23,3 +23,5 @@ SELECT gender, AVG(COLUMNS(['age'])), SUM(COLUMNS(['age'])) / COUNT(COLUMNS(['ag
 SELECT ward, AVG(strlen(diagnosis)), SUM(strlen(ward)) FROM hospital WHERE strlen(ward) < 9 GROUP BY ward;
 SELECT AVG(stay), MEDIAN(stay) FROM (SELECT patient_id, admitted::TIMESTAMP + INTERVAL 1 HOUR * days - admitted::TIMESTAMP AS stay FROM hospital);
 SELECT AVG(between_visits), MAX(between_visits) FROM (SELECT patient_id, MAX(admitted)::TIMESTAMP - MIN(admitted)::TIMESTAMP AS between_visits FROM hospital GROUP BY patient_id);
+SELECT d, e, COUNT(*) FROM (SELECT patient_id, PERCENTILE_DISC(0.25) WITHIN GROUP (ORDER BY days DESC) AS d, PERCENTILE_DISC(0) WITHIN GROUP (ORDER BY ward DESC) AS e FROM hospital GROUP BY patient_id) GROUP BY ALL;
+SELECT d, COUNT(*) FROM (SELECT patient_id, PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY days DESC) AS d FROM hospital GROUP BY patient_id) GROUP BY ALL;

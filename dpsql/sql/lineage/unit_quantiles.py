@@ -104,7 +104,10 @@ class _Written:
         count = self._place(PlaceFunction.VALUES, _named(column))
         number = self._place(PlaceFunction.NUMBER, None, [Sorted(column)])
         values = _Ordered(column, number, count)
-        return values.between(fraction) if continuous else values.at_share(fraction)
+        if continuous:
+            return values.between(fraction)
+        descending = call.order is not None and call.order.expressions[0].args.get("desc")
+        return values.at_share_above(fraction) if descending else values.at_share(fraction)
 
     def _mode(self, call: AggregateCall) -> exp.Expr:
         """Write the value that most rows have: the least of those with the largest count."""
@@ -148,6 +151,14 @@ class _Ordered:
         share = exp.Mul(this=self._count.copy(), expression=_number(fraction.numerator))
         up = exp.Add(this=share, expression=_number(fraction.denominator - 1))
         return self._at(exp.IntDiv(this=exp.paren(up), expression=_number(fraction.denominator)))
+
+    def at_share_above(self, fraction: Fraction) -> exp.Expr:
+        """Write the last value that at least the rest of the values are not below."""
+        if fraction == 1:
+            return self._at(self._count.copy())
+        share = exp.Mul(this=self._count.copy(), expression=_number(fraction.numerator))
+        before = exp.IntDiv(this=exp.paren(share), expression=_number(fraction.denominator))
+        return self._at(exp.Add(this=before, expression=_number(1)))
 
     def between(self, fraction: Fraction) -> exp.Expr:
         """Write the value at this share of the way from the first to the last, as a DOUBLE."""
