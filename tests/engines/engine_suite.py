@@ -179,6 +179,7 @@ WITHIN_A_UNIT: Final = (
     "SELECT u, j AS v FROM r UNION ALL SELECT u, f FROM r",
     "SELECT u, median(j) * 2 AS v FROM r GROUP BY u",
     "SELECT u, quantile_disc(s, 0.4) AS v FROM r GROUP BY u HAVING quantile_cont(j, 0.5) > -9",
+    "SELECT u, percentile_disc(0.25) WITHIN GROUP (ORDER BY j DESC) AS v FROM r GROUP BY u",
     "SELECT u, mode(j * 0 + 3) AS v FROM r GROUP BY u",
     "SELECT u, j > ALL (SELECT j FROM r w WHERE w.u = r.u AND w.s <> r.s) AS v FROM r",
     "SELECT u, CASE WHEN bool_or(j > 0) THEN 1 WHEN bool_and(j > 0) THEN 2 ELSE 3 END AS v FROM r "
