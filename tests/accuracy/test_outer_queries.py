@@ -281,3 +281,11 @@ def test_stars_show_columns_without_aliases(con: dpsql.Connection, item: str) ->
 def test_rows_as_a_whole_have_no_hidden_columns(con: dpsql.Connection, outer: str) -> None:
     result = con.sql(f"WITH d AS (SELECT k, avg(big) AS a FROM visits GROUP BY k) {outer}")
     assert "dpsql" not in f"{result.columns} {result.fetchall()}"
+
+
+def test_an_alias_that_names_a_source_is_no_row(con: dpsql.Connection) -> None:
+    inner = "SELECT k, avg(big) AS a FROM visits GROUP BY k"
+    result = con.sql(f"WITH d AS ({inner}) SELECT k, a AS d FROM d ORDER BY d")
+    values = [row[1] for row in result.fetchall()]
+    assert values == sorted(values)
+    assert intervals_by_key(result)["d"] == intervals_by_key(con.sql(inner))["a"]

@@ -62,6 +62,10 @@ class PassedColumns:
     def _is_row(self, column: exp.Column) -> bool:
         """Tell whether a column names a source, and so is a whole row of it."""
         select = None if column.table else column.find_ancestor(exp.Select)
+        order = column.find_ancestor(exp.Order, exp.Select)
+        if isinstance(order, exp.Order) and isinstance(order.parent, exp.Select):
+            aliases = {fold(item.alias) for item in order.parent.selects}
+            select = None if fold(column.name) in aliases else select  # these come first
         while select is not None:
             sources = list(sources_of(select))
             if any(self._holds(source, column.name) for source in sources):
