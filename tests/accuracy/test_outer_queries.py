@@ -289,3 +289,11 @@ def test_an_alias_that_names_a_source_is_no_row(con: dpsql.Connection) -> None:
     values = [row[1] for row in result.fetchall()]
     assert values == sorted(values)
     assert intervals_by_key(result)["d"] == intervals_by_key(con.sql(inner))["a"]
+
+
+def test_names_are_looked_up_once_in_each_cte(con: dpsql.Connection) -> None:
+    """Else each CTE that reads the one before twice would take twice as long."""
+    ctes = [f"e{i + 1} AS (SELECT * FROM e{i} AS a, e{i} AS b WHERE x > 1)" for i in range(30)]
+    with pytest.raises(dpsql.QueryRefused) as refused:
+        con.sql(f"WITH e0 AS ({PAIR}), {', '.join(ctes)} SELECT x FROM e30 AS a, e30 AS b")
+    assert refused.value.code == "does_not_bind"

@@ -37,6 +37,8 @@ class PassedColumns:
         # By the identity of the SELECT: its hidden columns, by what they are.
         self._handed: dict[int, dict[exp.Column, str]] = defaultdict(dict)
         self._number = 0
+        # By the identity of the SELECT, and a name: a CTE may be read many times.
+        self._held: dict[tuple[int, str], bool] = {}
         natural = any(join.method == "NATURAL" for join in tree.find_all(exp.Join))
         columns = natural or tree.find(exp.Pivot, exp.Columns) is not None
         self._whole_rows = columns or any(map(self._is_row, tree.find_all(exp.Column)))
@@ -57,7 +59,12 @@ class PassedColumns:
     def _holds(self, source: ReadTable, name: str) -> bool:
         """Tell whether a subquery or CTE has an output column of that name."""
         inner = self.inner(source)
-        return inner is not None and self._first(inner, name, sure=True) is not None
+        if inner is None:
+            return False
+        asked = id(inner), fold(name)
+        if asked not in self._held:  # by names that are as they were written
+            self._held[asked] = self._first(inner, name, sure=True) is not None
+        return self._held[asked]
 
     def _is_row(self, column: exp.Column) -> bool:
         """Tell whether a column names a source, and so is a whole row of it."""
