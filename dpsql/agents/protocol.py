@@ -257,7 +257,8 @@ class AgentHandlers:
             task.cancel()
             while not task.done():
                 call.cancel()
-                await asyncio.wait([task], timeout=_POLL)
+                with suppress(asyncio.CancelledError):  # again: it ends already
+                    await asyncio.wait([task], timeout=_POLL)
             raise
         finally:
             self._calls.discard(call)

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from dpsql.errors import OperationalError
@@ -128,7 +129,9 @@ class Workers:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            await asyncio.wait([task])
+            while not task.done():
+                with suppress(asyncio.CancelledError):  # again: it is waited for already
+                    await asyncio.wait([task])
             raise
 
     def close(self) -> None:

@@ -470,3 +470,45 @@ def test_an_open_price_is_answered_by_the_client_or_ends_with_its_call(dataset: 
         await line.conversation.end()
 
     run(work)
+
+
+def test_a_call_that_is_cancelled_twice_is_waited_for_until_it_has_ended(dataset: Dataset) -> None:
+    async def work() -> None:
+        line = Exchange(toolbox(dataset))
+        await line.say(hello())
+        begun, released = threading.Event(), threading.Event()
+
+        async def turn(work: Callable[[], Any]) -> Any:
+            def slow() -> None:
+                begun.set()
+                released.wait(MOST_SECONDS)
+
+            return await workers.run("the run", slow)
+
+        workers = Workers()
+        line.conversation.desk = AgentDesk(toolbox(dataset), turn)
+        reads: list[tuple[str, dict[str, object]]] = [
+            ("tools/call", {"name": "tables"}),
+            ("resources/read", {"uri": "dpsql://answers/x.csv"}),
+        ]
+        for method, params in reads:
+            begun.clear()
+            released.clear()
+            asked = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+            line.conversation.take(json.dumps(asked))
+            while not begun.is_set():
+                await asyncio.sleep(0.001)
+            gone = {"method": "notifications/cancelled", "params": {"requestId": 7}}
+            for _ in range(2):
+                line.conversation.take(json.dumps({"jsonrpc": "2.0", **gone}))
+                await asyncio.sleep(0.01)
+            ended = asyncio.ensure_future(line.conversation.end())
+            await asyncio.sleep(0.1)
+            assert (line.conversation.busy, workers.running) == (True, 1)
+            assert not ended.done()
+            released.set()
+            await ended
+            assert workers.running == 0
+        workers.close()
+
+    run(work)
