@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import sqlite3
 import stat
@@ -14,6 +16,8 @@ from helpers.failures import fails_with
 from dpsql.server.people import passwords, user_file
 from dpsql.server.people.records import Role
 from dpsql.server.people.users import Users, open_or_create_users
+
+OPEN_FILES = Path("/proc/self/fd")
 
 pytestmark = pytest.mark.few(20)  # all of them: they are quick
 
@@ -160,3 +164,42 @@ def test_a_change_that_fails_is_undone(path: Path) -> None:
             write("UPDATE users SET disabled = 1", ())
             write("INSERT INTO settings SELECT * FROM settings", ())
         assert not users.user("olga").disabled
+
+
+@pytest.mark.skipif(not OPEN_FILES.exists(), reason="open files are not told here")
+def test_a_decision_ends_though_a_fork_lives_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_file, "_PATIENCE", 0.5)
+    with Users(path) as users:
+        with users._file.deciding():
+            # Whoever it is has the file as a fork has it: open, and the same.
+            files = [(int(each.name), os.path.realpath(each)) for each in OPEN_FILES.iterdir()]
+            (held,) = (number for number, name in files if name == f"{path}-deciding")
+            place = os.dup(held)
+            with fails_with("users_busy"), users._file.deciding():
+                pass
+        with users._file.deciding():
+            os.close(place)
+
+
+def test_a_decision_is_kept_apart_by_a_file_of_its_own_and_no_other(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = path.with_name("users.db-deciding")
+    with Users(path) as users:
+        with users._file.deciding():
+            assert stat.S_IMODE(beside.stat().st_mode) == 0o600
+        beside.unlink()
+        beside.symlink_to(path.with_name("another"))
+        with fails_with("users_not_written"), users._file.deciding():
+            pass
+        assert not path.with_name("another").exists()
+        beside.unlink()
+
+        def without_locks(place: int, how: int) -> None:
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+        monkeypatch.setattr(fcntl, "flock", without_locks)
+        with fails_with("users_not_written"), users._file.deciding():
+            pass

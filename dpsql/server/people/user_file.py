@@ -80,6 +80,9 @@ CREATE INDEX requests_of_user ON requests (user, dataset, asked);
 """
 
 _PATIENCE: Final = 5.0
+_OPENED_TO_LOCK: Final = (
+    os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+)
 _PAUSE: Final = 0.02  # between two tries to be the only one who decides
 _FOREIGN_HINT: Final = "Give another path with --users; the file was not changed."
 
@@ -138,28 +141,39 @@ class UserFile:
         # A file of its own: SQLite loses its locks where the file of users is opened and closed.
         path = self._path.with_name(f"{self._path.name}-deciding")
         try:
-            place = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            place = os.open(path, _OPENED_TO_LOCK, 0o600)
         except OSError as error:
             raise _not_written(path, error) from None
         try:
             patience = time.monotonic() + _PATIENCE
-            while not _locked(place):
+            while not _locked(place, path):
                 if time.monotonic() > patience:
                     raise _busy(self._path)
                 time.sleep(_PAUSE)
-            yield
+            try:
+                yield
+            finally:
+                _unlock(place)
         finally:
-            os.close(place)  # which unlocks it
+            os.close(place)
 
 
-def _locked(place: int) -> bool:
+def _locked(place: int, path: Path) -> bool:
     """Lock an open file, unless somebody else has."""
     if sys.platform != "win32":
         try:
             fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError as error:  # a file system without locks
+            raise _not_written(path, error) from None
     return True
+
+
+def _unlock(place: int) -> None:
+    """End the lock of an open file: closing it would not, where a fork has it open as well."""
+    if sys.platform != "win32":
+        fcntl.flock(place, fcntl.LOCK_UN)
 
 
 def open_user_file(path: Path) -> sqlite3.Connection:
