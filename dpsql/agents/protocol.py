@@ -216,12 +216,13 @@ class AgentHandlers:
         self, params: Mapping[str, Any], desk: AgentDesk, client: AgentClient
     ) -> ProtocolFields:
         name, arguments = _text(params.get("name")), params.get("arguments")
-        if not isinstance(arguments, dict | None):
-            raise _not_valid()
+        state, given = params.get("requestState"), params.get("inputResponses")
+        objects = isinstance(arguments, dict | None) and isinstance(given, dict | None)
+        if not objects or not isinstance(state, str | None):
+            raise not_valid()
         asked = json.dumps([name, arguments], sort_keys=True)
-        state = params.get("requestState")
         call = Call(
-            confirmed=_agreed_price(desk.prices, asked, params),
+            confirmed=_agreed_price(desk.prices, asked, state, given),
             may_confirm=client.has_person and state is None,  # nobody is asked twice
             tell=partial(_report, asyncio.get_running_loop(), client),
         )
@@ -266,11 +267,12 @@ class AgentHandlers:
 
 def _text(given: object) -> str:
     if not isinstance(given, str):
-        raise _not_valid()
+        raise not_valid()
     return given
 
 
-def _not_valid() -> AgentProtocolError:
+def not_valid() -> AgentProtocolError:
+    """Return the error for parameters of other types than their method's."""
     return AgentProtocolError(INVALID_PARAMS, "Invalid request parameters")
 
 
@@ -278,11 +280,12 @@ def _digest(asked: str) -> bytes:
     return hashlib.sha256(asked.encode()).digest()
 
 
-def _agreed_price(prices: OpenPrices, asked: str, params: Mapping[str, Any]) -> float | None:
+def _agreed_price(
+    prices: OpenPrices, asked: str, state: str | None, given: ProtocolFields | None
+) -> float | None:
     """Return the price that the person has agreed to for just this call, once."""
-    given, state = params.get("inputResponses"), params.get("requestState")
-    price = prices.take(state, asked) if isinstance(state, str) else None
-    return price if isinstance(given, dict) and _agrees(given.get(_AGREED)) else None
+    price = None if state is None else prices.take(state, asked)
+    return price if given is not None and _agrees(given.get(_AGREED)) else None
 
 
 def _agrees(found: object) -> bool:

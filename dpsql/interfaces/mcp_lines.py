@@ -26,6 +26,7 @@ from dpsql.agents.protocol import (
     AgentHandlers,
     AgentProtocolError,
     ProtocolFields,
+    not_valid,
 )
 
 RequestId: TypeAlias = int | str
@@ -110,8 +111,10 @@ class LineConversation:
             self._send(id=name, error=_told(error))
 
     async def _result(self, method: str, params: ProtocolFields) -> ProtocolFields:
-        given = params.get("_meta")
-        meta: Mapping[str, Any] = given if isinstance(given, dict) else {}
+        meta = params.get("_meta")
+        if not isinstance(meta, dict | None):
+            raise not_valid()
+        meta = meta or {}
         without = _VERSION in meta
         if self._handshake is None:
             self._handshake = method == "initialize" or not without
@@ -138,7 +141,7 @@ class LineConversation:
     def _shake_hands(self, params: ProtocolFields) -> ProtocolFields:
         wanted, capabilities = params.get("protocolVersion"), params.get("capabilities")
         if not isinstance(wanted, str) or not isinstance(capabilities, dict):
-            raise AgentProtocolError(INVALID_PARAMS, "Invalid request parameters")
+            raise not_valid()
         self._has_person = _has_person(capabilities)
         return {
             "protocolVersion": wanted if wanted in _HANDSHAKES else _HANDSHAKES[-1],
@@ -174,6 +177,8 @@ class LineConversation:
 
     def _reporter(self, meta: Mapping[str, Any]) -> Callable[[float, float, str], Awaitable[None]]:
         token = meta.get("progressToken")
+        if token is not None and _request_id(token) is None:
+            raise not_valid()
 
         async def report(reached: float, total: float, word: str) -> None:
             if token is not None:

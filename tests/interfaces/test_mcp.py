@@ -390,6 +390,11 @@ def test_what_is_no_request_has_no_reply_and_what_is_a_wrong_one_an_error(
             ({"name": 1}, -32602),
             ({"name": "ask", "arguments": [1]}, -32602),
             ({"name": "tables", "_meta": META}, -32600),  # the connection has shaken hands
+            ({"name": "tables", "_meta": 5}, -32602),
+            ({"name": "tables", "_meta": {"progressToken": [1]}}, -32602),
+            ({"name": "tables", "_meta": {"progressToken": 1.5}}, -32602),
+            ({"name": "tables", "requestState": 5}, -32602),
+            ({"name": "tables", "inputResponses": []}, -32602),
         ]
         for params, code in called:
             (reply,) = await line.say({"id": "a", "method": "tools/call", "params": params})
