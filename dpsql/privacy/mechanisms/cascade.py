@@ -516,7 +516,8 @@ class Cascade(Usual):
         groups = max(1, len(named.ids))
         sizes = np.minimum(_sizes_within_buckets(), groups)
         noisy = self.second_pilot.histogram(rows.unit_sizes(named.ids), source)
-        units = np.where(sizes[:, 0] < groups, self.second_pilot.expected(noisy), 0.0)
+        possible = 2 ** np.arange(_BUCKETS) <= groups
+        units = np.where(possible, self.second_pilot.expected(noisy), 0.0)
         noise = _MEAN_ABSOLUTE * float(np.mean(scales))
 
         def error(cap: int) -> float:

@@ -568,6 +568,8 @@ def test_the_cap_follows_what_units_have_and_the_owners_limit() -> None:
         assert one.choose_cap(Sizes(groups), named_groups(groups), [1e-3], source) <= cap
     assert one.choose_cap(Sizes(6), named_groups(6), [3.0], source) == 6
     assert one.choose_cap(Sizes(1000), named_groups(500, alone=True), [3.0], source) == 1
+    for groups in (2, 4, 8, 64):  # as many as the least of a bucket
+        assert one.choose_cap(Sizes(groups), named_groups(groups), [3.0], source) >= groups
     # With few units the noise outweighs what is left out.
     assert one.choose_cap(Sizes(1000, 100), named_groups(5000), [300.0], source) <= 3
 
@@ -581,6 +583,8 @@ SHAPES = {
     "few units with many": ({40: 150, 90: 150, 200: 150}, 300),
     "falling by halves": ({1: 4_000, 2: 2_000, 4: 1_000, 8: 500, 16: 250, 32: 125, 64: 60}, 100),
     "one of twelve": ({1: 3_000}, 12),
+    "both of two": ({1: 9_000, 2: 6_000}, 2),
+    "up to four": ({1: 200, 2: 100, 3: 100, 4: 2_000}, 4),
 }
 
 
