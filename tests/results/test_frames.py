@@ -273,7 +273,7 @@ def test_frames_have_the_ends_of_intervals_beside_each_noisy_column(con: dpsql.C
         'count(DISTINCT u) AS "N_LOW_1" FROM t GROUP BY 1 ORDER BY k'
     )
     answer = con.sql(sql)
-    names = ["k", "n", "n_low_2", "n_high", "more"]
+    names = ["k", "n", "n_low_2", "n_high", "more", "more_low", "more_high"]
     names += ["n_low", "n_low_low", "n_low_high", "N_LOW_1", "N_LOW_1_low", "N_LOW_1_high"]
     intervals = answer.intervals(0.5)
     for frame in (
@@ -287,6 +287,7 @@ def test_frames_have_the_ends_of_intervals_beside_each_noisy_column(con: dpsql.C
         assert list(frame["n"]) == answer["n"]
         for column, low, high in (
             ("n", "n_low_2", "n_high"),
+            ("more", "more_low", "more_high"),
             ("n_low", "n_low_low", "n_low_high"),
             ("N_LOW_1", "N_LOW_1_low", "N_LOW_1_high"),
         ):
