@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -297,3 +298,18 @@ def test_names_are_looked_up_once_in_each_cte(con: dpsql.Connection) -> None:
     with pytest.raises(dpsql.QueryRefused) as refused:
         con.sql(f"WITH e0 AS ({PAIR}), {', '.join(ctes)} SELECT x FROM e30 AS a, e30 AS b")
     assert refused.value.code == "does_not_bind"
+
+
+@pytest.mark.parametrize("step", ["n + n AS n, k", "n, k + k AS k"])
+def test_columns_that_double_with_each_query_are_read_soon(
+    con: dpsql.Connection, step: str
+) -> None:
+    """Forty of them would be read a trillion times."""
+    queries = ["WITH c0 AS (SELECT k, count(*) AS n FROM visits GROUP BY k)"]
+    queries += [f"c{i + 1} AS (SELECT {step} FROM c{i})" for i in range(40)]
+    began = time.process_time()
+    explained = con.explain(
+        f"{', '.join(queries)} SELECT n FROM c40 WHERE k > 0 ORDER BY n LIMIT 3"
+    )
+    assert explained.blocks
+    assert time.process_time() - began < 5

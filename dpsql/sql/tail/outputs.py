@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -35,6 +35,7 @@ _PASSING_CLAUSES = _PLAIN_CLAUSES | {"where", "qualify", "windows", "with_"}
 _PLAIN_SOURCE = frozenset({"this", "alias"})
 _INT64_DIGITS = 19
 _NOT_PLAIN = -1
+_MOST_READ = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,9 @@ class _Layers:
     selects: tuple[exp.Select, ...]
     sources: tuple[ReadTable, ...]
     passed: PassedColumns
+    # SELECTs that each read a column twice double it: so many columns are read as terms at most.
+    _reads: Iterator[int] = field(default_factory=lambda: iter(range(_MOST_READ)))
+    _keys: dict[tuple[int, str, str, bool], bool] = field(default_factory=dict)
 
     def term(self, node: exp.Expr, block: Block, depth: int = 0) -> Term | None:
         """Read an expression of a SELECT as a term over the block's aggregates."""
@@ -116,6 +120,8 @@ class _Layers:
         return term_of(node, lambda column: self._column_term(column, block, depth))
 
     def _column_term(self, column: exp.Column, block: Block, depth: int) -> Term | None:
+        if next(self._reads, None) is None:
+            return None
         if depth == len(self.sources):
             aggregate = released_aggregate(column, block)
             return None if aggregate is None else AggregateTerm(aggregate)
@@ -193,6 +199,12 @@ class _Layers:
         return not all(self._is_key(column, depth, clause=clause) for column in columns)
 
     def _is_key(self, column: exp.Column, depth: int, *, clause: bool) -> bool:
+        asked = depth, fold(column.table), fold(column.name), clause
+        if asked not in self._keys:
+            self._keys[asked] = self._leads_to_keys(column, depth, clause=clause)
+        return self._keys[asked]
+
+    def _leads_to_keys(self, column: exp.Column, depth: int, *, clause: bool) -> bool:
         if depth == len(self.sources):
             return column.name.startswith(f"{INTERNAL_PREFIX}k")
         item = self._item(column, depth)
