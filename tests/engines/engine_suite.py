@@ -807,10 +807,15 @@ class EngineSuite:
         for type_ in sorted(values.keys() & world.types):
             rows = [(place, value) for place, value in enumerate([*values[type_], None])]
             tables = {"t": Filled((("u", "BIGINT"), ("k", type_)), rows)}
-            asked = "SELECT k, count(DISTINCT u) FROM t GROUP BY k"
-            expected, found = (groups_of(each, asked, tables) for each in (reference, world))
-            assert found == expected, type_
-            assert len(expected) == len(rows)
+            for place in (
+                "t",
+                "(SELECT DISTINCT u, k FROM t)",
+                "(SELECT u, k FROM t UNION TABLE t)",
+            ):
+                asked = f"SELECT k, count(DISTINCT u) FROM {place} GROUP BY k"
+                expected, found = (groups_of(each, asked, tables) for each in (reference, world))
+                assert found == expected, (type_, place)
+                assert len(expected) == len(rows)
 
     @pytest.mark.parametrize("trimmed", ["trim(k)", "trim(BOTH FROM k)", "ltrim(k)", "rtrim(k)"])
     def test_texts_are_trimmed_of_what_duckdb_trims(

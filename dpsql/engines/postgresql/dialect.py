@@ -168,10 +168,10 @@ class PostgreSQLDialect(ServerDialect):
             return value
         nan = sql("CAST('NaN' AS {})", pg.named(type_))
         return sql(
-            "CASE WHEN {value} = {nan} THEN {nan} ELSE {value} + CAST(0 AS {type}) END",
+            "CASE WHEN {value} = {nan} THEN {nan} ELSE {value} + {zero} END",
             value=value,
             nan=nan,
-            type=pg.named(type_),
+            zero=sql("CAST('0' AS {})", pg.named(type_)),  # a constant: no function casts it
         )
 
     # Hashes first, on which the engine can join; then values, NULLs as equal.

@@ -2273,7 +2273,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- postgresql: 47390c05d1881f5e
+-- postgresql: a712b2785107af39
 -- spark: a8e8b742150ef511
 
 -- title: PIVOT by listed values
