@@ -946,6 +946,15 @@ def test_joins_that_double_at_every_step_are_refused_in_time() -> None:
     assert time.process_time() - began < 5
 
 
+def test_tests_of_rows_that_double_them_are_refused_in_time() -> None:
+    """A test by another comparison than equality has its rows written twice."""
+    tests = (f"n > ALL (SELECT size + {each} FROM shops)" for each in range(10))
+    began = time.process_time()
+    error = refusal(f"SELECT SUM(CASE WHEN {' OR '.join(tests)} THEN 1 ELSE 0 END) FROM visits")
+    assert time.process_time() - began < 5
+    assert error.code == "query_too_large"
+
+
 def test_set_operations_that_double_at_every_step_are_refused_in_time() -> None:
     steps = ["a0 AS (SELECT uid, k FROM visits)"]
     steps += [f"a{i} AS (FROM a{i - 1} UNION ALL FROM a{i - 1})" for i in range(1, 40)]

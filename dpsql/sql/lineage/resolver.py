@@ -681,6 +681,7 @@ class Lineage:
                 found = self._found(test, scope)
                 source, made.values[same] = marked(self.names, source, node, test, found)
                 refuse_many(source, self.tables.most_joined, node, self.names.text)
+                self.operators.check_size(source, node)  # its rows may be written twice
             put(node, made.values[same].copy())
         self._refuse_correlated(holder, source, scope)
         changed: _Node = holder.this
