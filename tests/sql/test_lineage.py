@@ -930,6 +930,16 @@ def test_nested_values_that_look_different_cannot_be_grouped(type_: str, one: bo
             assert refusal(sql, rules, schema).code == "key_type"
 
 
+@pytest.mark.parametrize("of", ["MODE(n > 1)", "MODE() WITHIN GROUP (ORDER BY n > 1)"])
+def test_a_mode_of_conditions_is_refused_by_its_own_name(of: str) -> None:
+    error = refusal(
+        f"SELECT m, count(*) FROM (SELECT uid, {of} AS m FROM visits GROUP BY uid) GROUP BY m"
+    )
+    assert error.code == "aggregate_not_supported"
+    assert error.reason.startswith("mode of a condition")
+    assert error.place is not None
+
+
 # -- sizes ----------------------------------------------------------------------------------------
 
 

@@ -20,13 +20,13 @@ from dpsql.ir.relations import PlaceFunction, Sorted
 from dpsql.sql.expressions.call import WRAPPERS, AggregateCall, is_aggregate, read_call
 from dpsql.sql.expressions.legality import outside_subqueries
 from dpsql.sql.expressions.quantile_calls import is_continuous, quantile_parts
-from dpsql.sql.expressions.ranges import is_number
+from dpsql.sql.expressions.ranges import is_number, is_truth
 from dpsql.sql.lineage.names import Names, resolved_column
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.windows import UnitPlaces
 from dpsql.syntax.arguments import NodeArguments
-from dpsql.syntax.text import put
+from dpsql.syntax.text import put, written_name
 
 _OF_PLACES: Final = (
     *(exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile),
@@ -116,6 +116,13 @@ class _Written:
             of = call.order.expressions[0].this
         elif call.order is not None or of is None or not _ALONE.hold(call.function):
             return self._node
+        if is_truth(self._over_rows(of), self._places.source.table):
+            raise self._names.refuse(
+                f"{written_name(call.function)} of a condition is not available per privacy unit",
+                "aggregate_not_supported",
+                self._node,
+                hint="Write what it stands for: CASE WHEN x > 1 THEN 'yes' ELSE 'no' END.",
+            )
         column = self._places.column(self._over_rows(call.filtered(of)))
         rows = self._place(PlaceFunction.ROWS, None, among=[_named(column)])
         return exp.ArgMax(this=_named(column), expression=rows)
