@@ -85,9 +85,10 @@ def file_schema() -> dict[str, Any]:
     return PoliciesFile.model_json_schema()
 
 
-# A command reads the file for the place of its ledger, and again to connect. Kept is what nobody
-# else has: a Policy made of it could have its mappings changed.
-@lru_cache(maxsize=4)
+# A command reads the file for the place of its ledger, and again to connect; a process may open
+# several datasets in turn. Kept is what nobody else has: a Policy made of it could have its mappings
+# changed.
+@lru_cache(maxsize=16)
 def _checked_file(text: str, source_name: str) -> PoliciesFile:
     """Read a text as a policies file without problems, once."""
     try:
