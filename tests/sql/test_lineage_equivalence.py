@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from helpers.linked_tables import CREATE, RULES
 from test_equivalence import agree
 
 import dpsql
+from dpsql.policy.model import PrivacyUnit, TablePolicy
 
 # Units without rows, rows without units, children without parents, duplicates, NULLs everywhere.
 FILL = (
@@ -88,6 +90,26 @@ def test_rows_without_a_linking_value_are_in_no_group_of_it(
     found = con.sql(orders.format("")).fetchall()
     assert found == plain.sql(orders.format("WHERE o.okey IS NOT NULL")).fetchall()
     assert found != plain.sql(orders.format("")).fetchall()
+
+
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
+@pytest.mark.parametrize("frame", ["ROWS UNBOUNDED PRECEDING", "ROWS 1 PRECEDING"])
+@pytest.mark.parametrize("sum_or_average", ["SUM", "AVG"])
+def test_sums_and_averages_of_windows_pass_over_nan(
+    sum_or_average: str, frame: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "nan.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        writer.execute(
+            "CREATE TABLE t AS SELECT i // 2 AS uid, i % 2 AS at, "
+            "CASE i % 2 WHEN 0 THEN CAST('nan' AS DOUBLE) ELSE 1.5 END AS x FROM range(400) r(i)"
+        )
+    rules = replace(RULES, tables={"t": TablePolicy("t", PrivacyUnit("person", "uid"))})
+    window = f"OVER (PARTITION BY uid ORDER BY at {frame})"
+    inner = f"SELECT uid, {sum_or_average}(x) {window} AS v FROM t"
+    with dpsql.connect(path, rules, tmp_path / "budget.db", "ana", **WIDE) as con:
+        found = con.sql(f"SELECT v, count(*) FROM ({inner}) GROUP BY v ORDER BY v").fetchall()
+    assert found == [(1.5, 200), (None, 200)]
 
 
 @pytest.mark.slow

@@ -325,8 +325,9 @@ class UnitPlaces:
         whole = is_integral(of, self.source.table)
         bounds = range_of(of, self.source.policy, self.source.table)
         if function in _TOTALS:
-            summed = exp.DType.BIGINT if whole else exp.DType.DOUBLE
-            of = exp.cast(exp.paren(of), summed)
+            of = exp.cast(exp.paren(of), exp.DType.BIGINT if whole else exp.DType.DOUBLE)
+            if not whole:  # NaN is no value of a sum
+                of = exp.Case(ifs=[exp.If(this=exp.not_(exp.IsNan(this=of.copy())), true=of)])
         value = resolved_column(self.column(of), output_name(of))
         values = [
             generated_column(self._beside(value, place, among, order, node))
