@@ -86,8 +86,8 @@ def file_schema() -> dict[str, Any]:
 
 
 # A command reads the file for the place of its ledger, and again to connect; a process may open
-# several datasets in turn. Kept is what nobody else has: a Policy made of it could have its mappings
-# changed.
+# several datasets in turn. Kept is what nobody else has: a Policy made of it could have its
+# mappings changed.
 @lru_cache(maxsize=16)
 def _checked_file(text: str, source_name: str) -> PoliciesFile:
     """Read a text as a policies file without problems, once."""

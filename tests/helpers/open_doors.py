@@ -14,11 +14,14 @@ import json
 import os
 import re
 import socket
+import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from dpsql.agents.tools import Call, Toolbox, ToolOutcome
@@ -40,6 +43,7 @@ from helpers.scram_client import ScramClient
 DOORS: Final = ("wire", "http", "mcp", "stdio", "tools")
 PASSWORD: Final = "correct horse battery"
 _SECONDS: Final = 120.0
+_ENROLLED: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _PASSING: Final = re.compile(rb'(?im)^date: .*$|(?<="opened":)\s*"[^"]*"')
 """Times of the machine, in headers and of the opening of the data."""
 
@@ -76,6 +80,22 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+@cache
+def enrolled(accounts: tuple[str, ...]) -> tuple[bytes, Mapping[str, str]]:
+    """Make a file of users, one of each account, and their tokens: once, as passwords are slow.
+
+    Where numbers are drawn by seeds it is made before: what is drawn here is of no seed.
+    """
+    tokens = {}
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "users.db"
+        with Users.create(path, iterations=4096, clock=lambda: _ENROLLED) as users:
+            for name in accounts:
+                users.add(name, PASSWORD, accounts=[name])
+                tokens[name] = users.issue_token(name, "laptop").secret
+        return path.read_bytes(), MappingProxyType(tokens)
+
+
 class OpenDoors:
     """Doors to a dataset, for one user of each account; ``close`` closes the dataset, too."""
 
@@ -88,11 +108,11 @@ class OpenDoors:
     ) -> None:
         place.mkdir()
         self._dataset = dataset
-        self._users = Users.create(place / "users.db", iterations=4096, clock=clock)
-        self._tokens = {}
-        for name in accounts:
-            self._users.add(name, PASSWORD, accounts=[name])
-            self._tokens[name] = self._users.issue_token(name, "laptop").secret
+        file, self._tokens = enrolled(tuple(accounts))
+        path = place / "users.db"
+        path.touch(mode=0o600)
+        path.write_bytes(file)
+        self._users = Users(path, clock=clock)
         self._audit = AuditLog(place / "audit.jsonl", clock)
         self._boxes: dict[str, Toolbox] = {}
         self._wires: dict[str, WireClient] = {}

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 from click.testing import CliRunner
-from helpers.open_doors import DOORS, OpenDoors
+from helpers.open_doors import DOORS, OpenDoors, enrolled
 
 import dpsql
 from dpsql.engines.opening import is_server, open_engine
@@ -564,6 +564,7 @@ def _noting_noise(original: Callable[..., Any]) -> Callable[..., Any]:
 @contextlib.contextmanager
 def ready() -> Iterator[None]:
     """Take over what worlds share: tapes, doors, the clock of views."""
+    enrolled(ACCOUNTS)
     with tapes.taken_over(), doors.replaced(), eyes.recorded():
         real, drawing = views._now, ViewNoise.at
         moment = clock.present_moment
