@@ -99,9 +99,9 @@ from dpsql.syntax.placeholders import PlaceholderValues, bind_values, values_key
 from dpsql.syntax.probes import drop_unused_ctes, has_no_rows
 
 _MOST_FIRST = 16  # subqueries of a statement that are answered first
-_REMEMBERED = 256  # statements that an account keeps planned
+MOST_PLANS = 256  # statements that an account keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
-_MOST_TEXT = 500_000  # characters of all of them, with their values
+MOST_TEXT = 500_000  # characters of all of them, with their values
 _Key: TypeAlias = tuple[
     str,
     object,
@@ -340,7 +340,7 @@ class PlanMemory:
     """
 
     def __init__(self) -> None:
-        self._kept: Remembered[_Key, _Staged] = Remembered(_REMEMBERED, _MOST_TEXT)
+        self._kept: Remembered[_Key, _Staged] = Remembered(MOST_PLANS, MOST_TEXT)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -356,10 +356,25 @@ class PlanMemory:
 
     def keep(self, key: _Key, staged: _Staged) -> None:
         """Keep how a question is planned."""
-        text, values, *_, first = key
-        if len(text) <= _LONGEST and not staged.prepared.passing:
-            # Values and first answers stand in a plan like constants of its text.
-            self._kept.keep(key, staged, len(text) + len(repr(values)) + len(repr(first)))
+        size = _size_kept(key, staged.prepared)
+        if size is not None:
+            self._kept.keep(key, staged, size)
+
+
+def size_kept(question: Question, prepared: Prepared) -> int | None:
+    """Return the size for which a plan of a question counts in memories of sessions.
+
+    None for one that none keeps, or one session alone.
+    """
+    return None if prepared.of_connection else _size_kept(question.key, prepared)
+
+
+def _size_kept(key: _Key, prepared: Prepared) -> int | None:
+    text, values, *_, first = key
+    if len(text) > _LONGEST or prepared.passing:
+        return None
+    # Values and first answers stand in a plan like constants of its text.
+    return len(text) + len(repr(values)) + len(repr(first))
 
 
 @dataclass(eq=False)

@@ -47,7 +47,7 @@ from dpsql.results.caveats import Caveat, CaveatKind
 from dpsql.results.edition import DataEdition
 from dpsql.results.explanation import Explanation
 from dpsql.results.reading import ReadableAnswer
-from dpsql.results.rows import Answer
+from dpsql.results.rows import Answer, HeldAnswer
 
 _ADVISED_ROWS = 1000
 _COMPARED_ROWS = 100_000
@@ -158,6 +158,16 @@ class _Advised:
         return self.text
 
 
+@dataclass(slots=True)
+class _Known:
+    """What was computed of an answer, once for all who read it. Only its readers know it."""
+
+    caveats: tuple[Caveat, ...] | None = None
+    left_out: tuple[LeftOutPart, ...] | None = None
+    intervals: tuple[float, dict[str, Interval]] | None = None
+    summary: tuple[float, str] | None = None
+
+
 Advise = Callable[[Sequence[int | None]], str]
 """Advises on an empty or drowned answer; empty for others.
 
@@ -189,9 +199,7 @@ class Result(ReadableAnswer):
         self._evidence = left_out
         self._advise = advise
         self._noise = noise
-        self._caveats: tuple[Caveat, ...] | None = None
-        self._parts_left_out: tuple[LeftOutPart, ...] | None = None
-        self._compared: tuple[float, dict[str, Interval]] | None = None
+        self._known = _Known()
         self._warned = False
         self._explain = explain
         self.cost = cost
@@ -199,6 +207,23 @@ class Result(ReadableAnswer):
         """Which opening of the data was asked."""
         self.of_views = False
         """True if rows of materialized views are among what it was computed of."""
+
+    def for_another(self, explain: Callable[[], Explanation]) -> Result:
+        """Return the answer for another reader, who has read and was warned of nothing yet.
+
+        What is computed of it for one of them is known to all. ``explain`` is the plan for that
+        reader.
+        """
+        again = Result(
+            *(self._answer, explain, self.cost, self._noise, self._evidence, self._advise)
+        )
+        again._known, again.of_views = self._known, self.of_views
+        return again
+
+    @property
+    def held(self) -> bool:
+        """True if all of its rows are Python values of plain types, which no engine keeps."""
+        return isinstance(self._answer, HeldAnswer)
 
     @property
     def from_edition(self) -> bool | None:
@@ -340,6 +365,12 @@ class Result(ReadableAnswer):
         """
         confidence = check_confidence(confidence)
         self._warned = True  # by the sentences themselves
+        known = self._known.summary
+        if known is None or known[0] != confidence:
+            known = self._known.summary = confidence, self._summary(confidence)
+        return known[1]
+
+    def _summary(self, confidence: float) -> str:
         rows, noise = len(self), self._noise
         parts = [
             Part(plan, released, self._shown(block), rows, uniform, self._computed(block))
@@ -367,9 +398,9 @@ class Result(ReadableAnswer):
         nothing of the kind. All
         ways to read an answer pass them on.
         """
-        if self._caveats is None:
-            self._caveats = tuple(self._found_caveats())
-        return self._caveats
+        if self._known.caveats is None:
+            self._known.caveats = tuple(self._found_caveats())
+        return self._known.caveats
 
     def _found_caveats(self) -> Iterator[Caveat]:
         if self.staleness:
@@ -477,9 +508,9 @@ class Result(ReadableAnswer):
         By private estimates, where ``left_out_share`` of the price went to them; aggregates that
         count alike have one. They follow from what was released, and cost nothing more.
         """
-        if self._parts_left_out is None:
-            self._parts_left_out = self._found_left_out()
-        return self._parts_left_out
+        if self._known.left_out is None:
+            self._known.left_out = self._found_left_out()
+        return self._known.left_out
 
     def _found_left_out(self) -> tuple[LeftOutPart, ...]:
         found: dict[tuple[object, ...], LeftOutPart] = {}
@@ -600,9 +631,10 @@ class Result(ReadableAnswer):
 
     def _intervals_compared(self, confidence: float) -> dict[str, Interval]:
         """Return the intervals of an answer without many rows, kept for several comparisons."""
-        if self._compared is None or self._compared[0] != confidence:
-            self._compared = confidence, self._intervals_found(confidence)
-        return self._compared[1]
+        known = self._known.intervals
+        if known is None or known[0] != confidence:
+            known = self._known.intervals = confidence, self._intervals_found(confidence)
+        return known[1]
 
     def _errors_before_choice(self) -> Iterator[Caveat]:
         """Yield caveats of maximum errors that rows chosen by their noise do not keep."""

@@ -1,4 +1,4 @@
-"""What all sessions of an account need again: its policy, plans, usual parameters and standing.
+"""What all sessions of an account need again: its policy, plans, answers, parameters and standing.
 
 Each is a function of the policy, of what was asked and of the ledger, so that it is computed once:
 tools for agents and servers open a session for each question.
@@ -16,6 +16,7 @@ from dpsql.pipeline.prepare import PlanMemory
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides, Parameters
 from dpsql.policy.resolve import resolve
+from dpsql.service.given_answers import AnswerMemory
 
 _MOST_PAYERS: Final = 64
 _NOTHING: Final = Overrides()
@@ -34,6 +35,7 @@ class AccountMemory:
         self.analyst = analyst
         self.policy = policy.of_account(analyst)
         self.plans = PlanMemory()
+        self.answers = AnswerMemory()
         self._usual: Parameters | None = None
         self._reports: Remembered[_Payer, tuple[_Position, tuple[AccountReport, ...]]]
         self._reports = Remembered(_MOST_PAYERS, _MOST_PAYERS)

@@ -47,7 +47,7 @@ from dpsql.kinds.bounds_choice import decode_bounds
 from dpsql.kinds.left_out import decode_estimate
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedEstimate
-from dpsql.ledger import Charge, Ledger
+from dpsql.ledger import Charge, Ledger, Stored
 from dpsql.pipeline.buyer import Buyer, Counter, Failure, Releases
 from dpsql.pipeline.events import Observer, QuestionAnswered, ReadingFailed
 from dpsql.pipeline.kept.release_codec import decode_release
@@ -72,6 +72,7 @@ from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
 from dpsql.service.account_memory import AccountMemory
+from dpsql.service.given_answers import GivenAnswer
 from dpsql.service.in_flight import InFlight, Turns
 from dpsql.service.rights import SessionLimits
 from dpsql.service.stored_releases import (
@@ -237,12 +238,11 @@ class Answerer:
         self, question: Question, prepared: Prepared, limit: AgeLimit, began: float
     ) -> Result | None:
         """Answer a question with its stored release; None if it has none."""
-        kept = self._kept(question, prepared)
-        if kept is None:
-            return None
-        form, stored = kept
-        result = self.present_stored(form[1], form[0], stored, limit)
-        return self._answered(form[1], result, began)
+        for form, stored in self._kept(question, prepared, limit):
+            result = self._presented(*form, stored, limit)
+            if result is not None:
+                return self._answered(form[1], result, began)
+        return None
 
     def _bought(
         self,
@@ -330,17 +330,15 @@ class Answerer:
             raise
 
     def _kept(
-        self, question: Question, prepared: Prepared
-    ) -> tuple[tuple[Question, Prepared], StoredRelease] | None:
-        """Find the stored release of a question, with the form of the question that has it."""
+        self, question: Question, prepared: Prepared, limit: AgeLimit
+    ) -> Iterator[tuple[tuple[Question, Prepared], Stored]]:
+        """Yield stored releases of a question, each with the form of the question that has it."""
         if question.fresh or prepared.fresh:
-            return None
-        limit = self.kept.limit(prepared.max_age)
+            return
         for form in self._forms(question, prepared):
-            stored = self._given(form[1], limit)
+            stored = self.releases.latest(form[1], limit)
             if stored is not None:
-                return form, stored
-        return None
+                yield form, stored
 
     def _after_first(
         self,
@@ -376,8 +374,10 @@ class Answerer:
         What the account has a release of is free.
         """
         prepared, parts = self.preparer.with_stand_ins(question)
-        if not parts and self._kept(question, prepared) is not None:
-            return ZERO
+        if not parts:
+            kept = self._kept(question, prepared, self.kept.limit(prepared.max_age))
+            if any(self.releases.read(form[1], stored) is not None for form, stored in kept):
+                return ZERO
         return sum(map(self._price, parts), prepared.plan.reserved_with_estimates)
 
     def explain(self, question: Question) -> Explanation:
@@ -408,13 +408,16 @@ class Answerer:
             return question, prepared, parts
         part = replace(parts[0], answers=question.answers)
         part, planned, beneath = self._with_answers_kept(part)
-        kept = None if beneath else self._kept(part, planned)
-        if kept is None:
+        if beneath:
             return question, prepared, parts
-        form, stored = kept
-        rows = self.present_stored(form[1], form[0], stored).fetchall()
-        answer = self.preparer.answer_of(part, rows, released=True)
-        return self._with_answers_kept(replace(question, answers=(*question.answers, answer)))
+        limit = self.kept.limit(planned.max_age)
+        for form, stored in self._kept(part, planned, limit):
+            result = self._presented(*form, stored, limit)
+            if result is not None:
+                answer = self.preparer.answer_of(part, result.fetchall(), released=True)
+                known = replace(question, answers=(*question.answers, answer))
+                return self._with_answers_kept(known)
+        return question, prepared, parts
 
     def _explanation(self, question: Question) -> Explanation:
         """Explain the plan, and whether the ledger has a release of it to give again."""
@@ -473,7 +476,8 @@ class Answerer:
             if prepared.fresh:
                 return ()
             combine = Pooling.ALL
-        return self.releases.before(prepared, limit, combine=combine)
+        alike = self.releases.alike(prepared, limit, combine)
+        return self.releases.before(prepared, alike, combine=combine)
 
     def take_estimates(
         self, prepared: Prepared, question: Question, asked: Sequence[PreparedEstimate]
@@ -586,7 +590,8 @@ class Answerer:
         self, prepared: Prepared, question: Question, limit: AgeLimit
     ) -> PooledReleases | None:
         """Find the releases that a new release will be pooled with, before it is paid for."""
-        return self.releases.pool(question, self.releases.before(prepared, limit))
+        alike = self.releases.alike(prepared, limit)
+        return self.releases.pool(question, self.releases.before(prepared, alike))
 
     def _rolled_up(self, question: Question, prepared: Prepared, limit: AgeLimit) -> Result:
         """Answer from a roll-up of stored releases; refuse the question where there is none."""
@@ -703,8 +708,9 @@ class Answerer:
         return {} if self._ledger is None else self._known_bounds(choices, ANY_AGE)
 
     def _given(self, prepared: Prepared, limit: AgeLimit) -> StoredRelease | None:
-        """Find the latest release of a question; it has none while its bounds are open."""
-        return None if prepared.open_bounds else self.releases.given(prepared, limit)
+        """Find the latest release of a question."""
+        kept = self.releases.latest(prepared, limit)
+        return None if kept is None else self.releases.read(prepared, kept)
 
     def _with_known_bounds(
         self, question: Question, prepared: Prepared, limit: AgeLimit
@@ -740,13 +746,15 @@ class Answerer:
         self, estimates: Sequence[PreparedEstimate], limit: AgeLimit
     ) -> dict[str, ReleasedEstimate]:
         """Find the stored releases of estimates, which cost nothing."""
-        found = {}
-        for estimate in estimates:
-            kept = self.kept.latest(estimate.fingerprint, limit)
-            known = None if kept is None else decode_estimate(estimate, kept.payload)
-            if known is not None:
-                found[estimate.fingerprint] = known
-        return found
+        return _estimates_read(estimates, self._kept_estimates(estimates, limit))
+
+    def _kept_estimates(
+        self, estimates: Sequence[PreparedEstimate], limit: AgeLimit
+    ) -> dict[str, Stored]:
+        """Find the stored releases of estimates as the ledger has them, by fingerprint."""
+        marks = dict.fromkeys(estimate.fingerprint for estimate in estimates)
+        found = {mark: self.kept.latest(mark, limit) for mark in marks}
+        return {mark: kept for mark, kept in found.items() if kept is not None}
 
     def _unpaid_estimates(
         self, prepared: Prepared, limit: AgeLimit, asked: Prepared | None = None
@@ -832,25 +840,34 @@ class Answerer:
         paid, loss = prepared.plan.reserved + beside, found[0].loss + beside
         return Cost(paid, loss, prepared.plan.conversion_delta), kept
 
-    def present_stored(
-        self,
-        prepared: Prepared,
-        question: Question,
-        stored: StoredRelease,
-        limit: AgeLimit = ANY_AGE,
-    ) -> Result:
+    def _presented(
+        self, question: Question, prepared: Prepared, stored: Stored, limit: AgeLimit
+    ) -> Result | None:
         """Present the answer from a release that was paid for at some time, as it was given then.
 
-        That is together with those before it, as far as these are not too old.
+        That is together with those before it, as far as these are not too old. None for a release
+        that is of another format, or of other blocks.
         """
+        estimates = self._kept_estimates(prepared.estimates, limit)
+        alike = self.releases.alike(prepared, limit)
         cost = self._cost_of_stored(stored.settled)
-        known = self._known_estimates(prepared.estimates, limit)
-        earlier = self.releases.before(prepared, limit, stored)
-        pool = self.releases.pool(question, earlier)
-        found = None if pool is None else self.releases.pooled(pool.with_new(stored.blocks))
+        made_of = GivenAnswer.of(prepared, (stored, *alike, *estimates.values()), cost)
+        known = self.memory.answers.get(made_of)
+        if known is not None:
+            shown, answer = known
+            return answer.for_another(partial(self._explained, shown))
+        release = self.releases.read(prepared, stored)
+        if release is None:
+            return None
+        pool = self.releases.pool(question, self.releases.before(prepared, alike, release))
+        found = None if pool is None else self.releases.pooled(pool.with_new(release.blocks))
         if pool is None or found is None:
-            return self._present(prepared, stored.blocks, cost, known)
-        return self._present(pool.prepared, found, cost, known)
+            shown, found = prepared, release.blocks
+        else:
+            shown = pool.prepared
+        answer = self._present(shown, found, cost, _estimates_read(prepared.estimates, estimates))
+        self.memory.answers.keep(made_of, question, shown, answer)
+        return answer
 
     def _present(
         self,
@@ -871,7 +888,7 @@ class Answerer:
         totals = tuple(each.totals for each in released)
         result = Result(
             answer,
-            lambda: self._explained(prepared),
+            partial(self._explained, prepared),
             cost,
             AnswerNoise(
                 query.outputs,
@@ -928,6 +945,19 @@ def _tables_of(prepared: Prepared) -> set[TableName]:
     """Return the tables that the private blocks of a question read."""
     sources = (block.plan.block.source for block in prepared.blocks)
     return {name for source in sources for name in scanned(source.rows)}
+
+
+def _estimates_read(
+    estimates: Sequence[PreparedEstimate], kept: Mapping[str, Stored]
+) -> dict[str, ReleasedEstimate]:
+    """Read stored releases of estimates; those of another format are left out."""
+    found = {}
+    for estimate in estimates:
+        stored = kept.get(estimate.fingerprint)
+        known = None if stored is None else decode_estimate(estimate, stored.payload)
+        if known is not None:
+            found[estimate.fingerprint] = known
+    return found
 
 
 def _estimates_to_buy(

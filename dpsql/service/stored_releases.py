@@ -137,36 +137,46 @@ class StoredReleases:
     _preparer: Preparer
     _keys: KeySpelling
 
-    def given(self, prepared: Prepared, limit: AgeLimit) -> StoredRelease | None:
-        """Find the latest release of just this question, in any session, unless it is too old."""
-        kept = self._kept.latest(prepared.fingerprint, limit)
-        return None if kept is None else self._read(prepared, kept)
+    def latest(self, prepared: Prepared, limit: AgeLimit) -> Stored | None:
+        """Find the latest release of just this question, in any session, unless it is too old.
+
+        A question has none while its bounds are open.
+        """
+        if prepared.open_bounds:
+            return None
+        return self._kept.latest(prepared.fingerprint, limit)
+
+    def alike(
+        self, prepared: Prepared, limit: AgeLimit, combine: Pooling | None = None
+    ) -> tuple[Stored, ...]:
+        """List the releases among which are those that one is pooled with, the oldest first.
+
+        Whether any are, ``combine`` decides, left out that of the question.
+        """
+        if (combine or prepared.combine) is Pooling.OFF or not _poolable(prepared):
+            return ()
+        return self._kept.alike(prepared.fingerprint[:STATISTIC_DIGITS], MAX_POOLED, limit)
 
     def before(
         self,
         prepared: Prepared,
-        limit: AgeLimit,
+        alike: Sequence[Stored],
         release: StoredRelease | None = None,
         combine: Pooling | None = None,
     ) -> tuple[StoredRelease, ...]:
-        """List the earlier releases that a release is pooled with, the oldest first.
+        """List those of :meth:`alike` releases that a release is pooled with, the oldest first.
 
         That is a new one, or one that is stored: then those before it, so that an answer given
         again is what it was, for as long as none of them is too old. Which they are, ``combine``
         decides, left out that of the question.
         """
-        combine = combine or prepared.combine
-        if combine is Pooling.OFF or not _poolable(prepared):
-            return ()
-        series = combine is Pooling.SERIES
+        series = (combine or prepared.combine) is Pooling.SERIES
         if release is not None and (not release.poolable or (series and release.alone)):
             return ()
-        start = prepared.fingerprint[:STATISTIC_DIGITS]
-        kept = self._kept.alike(start, MAX_POOLED, limit)
-        older = [each for each in kept if release is None or each.entry < release.entry]
+        older = [each for each in alike if release is None or each.entry < release.entry]
         found: list[StoredRelease] = []
         for each in reversed(older[-(MAX_POOLED - 1) :]):
-            one = self._read(prepared, each)
+            one = self.read(prepared, each)
             if one is not None and one.poolable:
                 found.append(one)
                 if series and one.alone:
@@ -185,7 +195,7 @@ class StoredReleases:
         blocks = [release.blocks for release in found.releases]
         return pool_releases(self._keys, found.prepared.blocks, blocks)
 
-    def _read(self, prepared: Prepared, kept: Stored) -> StoredRelease | None:
+    def read(self, prepared: Prepared, kept: Stored) -> StoredRelease | None:
         """Unpack a release; None if it is of another format, or of other blocks."""
         blocks = decode_release(self._keys, prepared.blocks, self._kept.pieces(kept))
         return None if blocks is None else StoredRelease(kept.entry, kept.settled, blocks)
