@@ -20,6 +20,7 @@ from dpsql.agents.protocol import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     NOT_CACHED,
+    PARSE_ERROR,
     SERVER_NAME,
     AgentClient,
     AgentDesk,
@@ -56,6 +57,7 @@ class LineConversation:
     _has_person: bool | None = None  # of the client of a handshake; None before it
     _running: dict[RequestId | None, asyncio.Task[None]] = field(default_factory=dict)
     _asked: dict[RequestId, asyncio.Future[object]] = field(default_factory=dict)
+    _heard_all: bool = False
     _numbers: count[int] = field(default_factory=partial(count, 1))
 
     @property
@@ -64,16 +66,22 @@ class LineConversation:
         return bool(self._running)
 
     def take(self, line: str) -> None:
-        """Take a line of the client. What is no message has no reply."""
-        message = _message(line)
-        if message is None:
+        """Take a line of the client. What asks for nothing has no reply."""
+        if not line.strip():
+            return
+        try:
+            message = _message(line)
+        except _NoMessage as error:
+            self._send(id=error.name, error=_told(error.told))
             return
         name, method = _request_id(message.get("id")), message.get("method")
         params = message.get("params")
         params = {} if params is None else params
         whole = isinstance(method, str) and isinstance(params, dict)
         if name is None:
-            if whole and method == "notifications/cancelled":
+            if whole and "id" in message:
+                self._send(id=None, error=_told(_invalid_request()))
+            elif whole and method == "notifications/cancelled":
                 task = self._running.get(_request_id(params.get("requestId")))
                 if task is not None:
                     task.cancel()
@@ -82,9 +90,21 @@ class LineConversation:
             if asked is not None and not asked.done():
                 asked.set_result(message.get("result"))
         elif not whole or name in self._running:
-            self._send(id=name, error=_told(AgentProtocolError(INVALID_REQUEST, "Invalid request")))
+            self._send(id=name, error=_told(_invalid_request()))
         else:
             self._begin(name, method, params)
+
+    async def finish(self) -> None:
+        """Wait for the replies to all calls, of a client that says nothing more.
+
+        What its person is asked has no answer then.
+        """
+        self._heard_all = True
+        for each in self._asked.values():
+            if not each.done():
+                each.set_result(None)
+        while self._running:
+            await asyncio.wait(list(self._running.values()))
 
     async def end(self) -> None:
         """End all calls that run or wait, and wait until they have ended."""
@@ -188,7 +208,9 @@ class LineConversation:
         return report
 
     async def _ask(self, question: ProtocolFields) -> object:
-        """Ask the client's person, and wait for the answer; None if there is an error in place."""
+        """Ask the client's person, and wait for the answer; None if there is none."""
+        if self._heard_all:
+            return None
         name = next(self._numbers)
         answer = self._asked[name] = asyncio.get_running_loop().create_future()
         self._send(id=name, **question)
@@ -202,21 +224,40 @@ class LineConversation:
         self.send(json.dumps({"jsonrpc": "2.0", **fields}, separators=(",", ":"), allow_nan=False))
 
 
-def _message(line: str) -> ProtocolFields | None:
-    """Read a message of the protocol; None if it is none."""
+class _NoMessage(Exception):
+    """Says why a line is no message; ``name`` is that of its request, if it can be read."""
+
+    def __init__(self, name: RequestId | None, told: AgentProtocolError) -> None:
+        super().__init__()
+        self.name = name
+        self.told = told
+
+
+def _message(line: str) -> ProtocolFields:
+    """Read a message of the protocol. Raises ``_NoMessage`` for a line that is none."""
+    constants: list[str] = []  # NaN and infinities, which are no JSON but are often written
     try:
-        found = json.loads(line, parse_constant=_no_constant)
+        found = json.loads(line, parse_constant=constants.append)
     except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) and found.get("jsonrpc") == "2.0" else None
+        raise _NoMessage(None, _parse_error()) from None
+    name = _request_id(found.get("id")) if isinstance(found, dict) else None
+    if constants:
+        raise _NoMessage(name, _parse_error())
+    if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
+        raise _NoMessage(name, _invalid_request())
+    return found
+
+
+def _parse_error() -> AgentProtocolError:
+    return AgentProtocolError(PARSE_ERROR, "Parse error")
+
+
+def _invalid_request() -> AgentProtocolError:
+    return AgentProtocolError(INVALID_REQUEST, "Invalid request")
 
 
 def _request_id(given: object) -> RequestId | None:
     return given if isinstance(given, RequestId) and not isinstance(given, bool) else None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
 
 
 def _has_person(capabilities: Mapping[str, Any]) -> bool:

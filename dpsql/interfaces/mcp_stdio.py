@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
@@ -23,6 +24,7 @@ MAX_CALLS: Final = 8
 """How many calls run at once; more wait."""
 _MOST_WAITING: Final = 1000
 _DAY: Final = 86_400.0
+_PAUSE: Final = 0.2
 _SECONDS_TO_TAKE: Final = 5.0  # the last replies, for a client that may have gone
 
 
@@ -43,8 +45,11 @@ def serve_stdio(toolbox: Toolbox) -> None:
 async def serve_lines(
     toolbox: Toolbox, lines: TextIO, replies: TextIO, stopped: asyncio.Event | None = None
 ) -> None:
-    """Serve a client on lines of text until it goes, or until it is stopped."""
-    stopped = stopped or asyncio.Event()
+    """Serve a client on lines of text until it goes, or until it is stopped.
+
+    A client that writes no more still has the replies to all that it has asked, if it reads them.
+    """
+    stopped, heard_all = stopped or asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def on_loop(work: Callable[[], object]) -> None:
@@ -55,12 +60,15 @@ async def serve_lines(
     waiting: SimpleQueue[str | None] = SimpleQueue()
     desk = AgentDesk(toolbox, partial(workers.run, "the run"))
     conversation = LineConversation(AgentHandlers(logged_fault), desk, waiting.put)
+    # A reader that waits for its client outlives the conversation, and must not keep it: nothing
+    # of an engine could be put away at the end of the process then.
+    takes = [conversation.take]
 
     def read() -> None:
         with suppress(OSError, ValueError):  # the stream was closed
             for line in lines:
-                on_loop(partial(conversation.take, line))
-        on_loop(stopped.set)
+                on_loop(partial(_taken, takes, line))
+        on_loop(heard_all.set)
 
     def write() -> None:
         with suppress(OSError, ValueError):
@@ -74,12 +82,39 @@ async def serve_lines(
     for each in (writer, Thread(target=read, name="dpsql-lines", daemon=True)):
         each.start()
     try:
-        await stopped.wait()
+        await _first(stopped.wait(), heard_all.wait())
+        if not stopped.is_set():
+            await _first(stopped.wait(), _without_reader(replies), conversation.finish())
         await conversation.end()
     finally:
+        takes.clear()
         workers.close()
         waiting.put(None)
         await asyncio.to_thread(writer.join, _SECONDS_TO_TAKE)
+
+
+async def _first(*waits: Coroutine[object, object, object]) -> None:
+    """Wait for the first of several ends, and for none of the others."""
+    tasks = [asyncio.ensure_future(each) for each in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in tasks:
+            each.cancel()
+
+
+async def _without_reader(replies: TextIO) -> None:
+    """Wait until nobody can read the replies any more, as far as the stream tells."""
+    watched = select.poll()
+    watched.register(replies, 0)  # of a pipe whose other end is closed it tells an error
+    while not watched.poll(0):
+        await asyncio.sleep(_PAUSE)
+
+
+def _taken(takes: Sequence[Callable[[str], None]], line: str) -> None:
+    """Hand a line to its conversation, if that has not ended."""
+    for take in takes:
+        take(line)
 
 
 @contextmanager

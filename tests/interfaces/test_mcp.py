@@ -296,15 +296,42 @@ def test_standard_output_carries_the_protocol_alone_and_a_client_may_vanish(plac
         assert server.stdout is not None
         server.stdin.write(sent)
         server.stdin.flush()
-        # What is no JSON has no reply.
-        replies = [json.loads(server.stdout.readline()) for _ in range(3)]
+        replies = [json.loads(server.stdout.readline()) for _ in range(4)]
         server.stdin.write(call % (4, ONE))  # and gone
-        rest, errors = server.communicate(timeout=MOST_SECONDS)
-    assert {reply.get("id") for reply in replies} >= {1}
+        server.stdin.flush()
+        server.stdin.close()
+        server.stdout.close()
+        server.wait(MOST_SECONDS)
+        assert server.stderr is not None
+        errors = server.stderr.read()
+    assert {reply.get("id") for reply in replies} == {None, 1, 2, 3}
     assert all(reply["jsonrpc"] == "2.0" for reply in replies)
-    for line in rest.splitlines():
-        json.loads(line)
     assert "Traceback" not in errors
+    assert "leaked" not in errors
+    assert server.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_client_that_writes_no_more_has_the_replies_to_all_it_has_asked(place: Path) -> None:
+    """As a shell does that sends lines through a pipe: the last question is as good as others."""
+    asked = "".join(
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+        + "\n"
+        for number, params in enumerate(
+            (
+                {"name": "tables"},
+                {"name": "ask", "arguments": {"sql": ONE}},
+                {"name": "ask", "arguments": {"sql": COUNTS}},
+            ),
+            2,
+        )
+    )
+    with started(place) as server:
+        out, errors = server.communicate(HELLO + asked, timeout=MOST_SECONDS)
+    replies = {reply["id"]: reply for reply in map(json.loads, out.splitlines())}
+    assert replies.keys() == {1, 2, 3, 4}
+    assert not any(replies[number]["result"]["isError"] for number in (2, 3, 4))
+    assert "leaked" not in errors
     assert server.returncode == 0
 
 
@@ -320,6 +347,7 @@ def test_sigterm_ends_it_without_a_trace(place: Path) -> None:
         server.wait(MOST_SECONDS)  # its input is still open
         _, errors = server.communicate(timeout=MOST_SECONDS)
     assert "Traceback" not in errors
+    assert "leaked" not in errors
     assert server.returncode == 0
 
 
@@ -356,14 +384,23 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 NO_MESSAGES = (
-    *("", "no json", "[]", "1", "null", '"text"', "[" * 100_000, '{"jsonrpc":"2.0","id":NaN}'),
-    '{"id":2,"method":"ping"}',
-    '{"jsonrpc":"2.0","id":[2],"method":"ping"}',
-    '{"jsonrpc":"2.0","id":true,"method":"ping"}',
+    *("", " \r\n"),
     '{"jsonrpc":"2.0","id":9,"result":{}}',
+    '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"no"}}',
     '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}',
     '{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}',
     '{"jsonrpc":"2.0","method":"nothing"}',
+)
+NO_JSON: tuple[tuple[str, int, object], ...] = (
+    ("no json", -32700, None),
+    ("[" * 100_000, -32700, None),
+    ('{"jsonrpc":"2.0","id":NaN}', -32700, None),
+    ('{"jsonrpc":"2.0","id":2,"method":"ping","params":{"x":-Infinity}}', -32700, 2),
+    *((text, -32600, None) for text in ("[]", "1", "null", '"text"', "{}")),
+    ('{"id":2,"method":"ping"}', -32600, 2),
+    ('{"jsonrpc":"2.0","id":[2],"method":"ping"}', -32600, None),
+    ('{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600, None),
+    ('{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, None),
 )
 
 
@@ -374,6 +411,9 @@ def test_what_is_no_request_has_no_reply_and_what_is_a_wrong_one_an_error(
         line = Exchange(toolbox(dataset))
         for each in NO_MESSAGES:
             assert await line.say(each) == [], each[:80]
+        for each, code, name in NO_JSON:
+            (reply,) = await line.say(each)
+            assert (reply["error"]["code"], reply["id"]) == (code, name), each[:80]
         wrong: list[tuple[dict[str, object], int]] = [
             ({"id": 2, "method": 3}, -32600),
             ({"id": 2, "method": "ping", "params": []}, -32600),
