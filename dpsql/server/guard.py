@@ -36,7 +36,7 @@ from dpsql.service.rights import NO_LIMITS, Right, SessionLimits
 from dpsql.service.session import Dataset, Session
 
 if TYPE_CHECKING:
-    from dpsql.server.people.sign_on import SignOn
+    from dpsql.server.people.sign_on import SignOn, SignOnSettings
 
 ACCOUNT_SETTING: Final = "dpsql.account"
 HTTP: Final = "http"
@@ -145,6 +145,11 @@ class Guard:
     def dataset(self) -> Dataset:
         """The dataset that is served at present."""
         return self._dataset
+
+    @property
+    def sign_on(self) -> SignOnSettings | None:
+        """Whose tokens are taken beside the server's own, if any are."""
+        return None if self._sign_on is None else self._sign_on.settings
 
     @property
     def dataset_name(self) -> str:

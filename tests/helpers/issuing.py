@@ -131,6 +131,11 @@ def issuing() -> Iterator[Issuer]:
             else:
                 self.send_error(404)
 
+        def do_POST(self) -> None:
+            issuer.asked.append(self.path)
+            if not issuer.reply(self):
+                self.send_error(404)
+
         def told(self, found: dict[str, Any]) -> None:
             data = json.dumps({**found, **(issuer.metadata if "issuer" in found else {})}).encode()
             self.send_response(200)

@@ -82,6 +82,7 @@ from dpsql.server.http.metrics import METRICS_TYPE, MetricsPage
 from dpsql.server.http.operation import Operation
 from dpsql.server.http.operations import ACCOUNT_HEADER, OPERATIONS, openapi
 from dpsql.server.http.problems import problem_response
+from dpsql.server.http.protected_resource import ProtectedResource
 from dpsql.server.http.reading import (
     bearer_of,
     parsed_body,
@@ -190,6 +191,7 @@ class HttpApp:
         self._page = MetricsPage(tally)
         self._hosts = hosts
         self._agents = agents
+        self._resource: ProtectedResource | None = None
         self._named: dict[tuple[str, str], RunningQuery] = {}
         self._queries: set[RunningQuery] = set()
         self.stopping = False
@@ -200,6 +202,9 @@ class HttpApp:
         ]
         if agents is not None:
             routes.append(Route(AGENTS_PATH, partial(self._agent, agents), methods=["POST"]))
+            if guard.sign_on is not None:
+                self._resource = found = ProtectedResource(guard.sign_on, AGENTS_PATH)
+                routes.append(Route(found.metadata_path, found.reply, methods=["GET"]))
         self._routes = routes
         self._router = Router(routes, redirect_slashes=False)
 
@@ -283,7 +288,10 @@ class HttpApp:
             knock = await self._let_in(request)
             return await agents.reply(request, knock, request.headers.get(ACCOUNT_HEADER))
         except Exception as error:  # noqa: BLE001 - of what is not ours only a number is told
-            return problem_response(error)
+            refused = problem_response(error)
+            if refused.status_code == 401 and self._resource is not None:
+                refused.headers["www-authenticate"] = self._resource.challenge(request)
+            return refused
 
     def _open(self, one: Operation) -> Response:
         if one.name == "openapi":
