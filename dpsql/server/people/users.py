@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import secrets
 import sqlite3
 from base64 import urlsafe_b64encode
@@ -22,6 +23,7 @@ from typing import Any, Final, Self
 
 from dpsql.core.formatting import printable
 from dpsql.core.names import look_alikes
+from dpsql.core.remembered import Remembered
 from dpsql.errors import InterfaceError, ParameterError
 from dpsql.server.people.budget_requests import BudgetRequests
 from dpsql.server.people.passwords import hash_password, matches_hash, require_good_password
@@ -70,6 +72,10 @@ _BY_ISSUED: Final = (
 )
 
 
+_MOST_KNOWN: Final = 1_000
+"""How many logins are known to be the same while the file is."""
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -81,6 +87,8 @@ class Users:
         """Open the file at ``path``. Raises ``InterfaceError`` (``users_missing`` and others)."""
         self._clock = clock
         self._file = UserFile(Path(path))
+        self._current: Remembered[Login, tuple[int, float]] = Remembered(_MOST_KNOWN, _MOST_KNOWN)
+        self._used: Remembered[Login, int] = Remembered(_MOST_KNOWN, _MOST_KNOWN)
         self.requests = BudgetRequests(self._file, clock)
         """Requests of users for more budget, which are in the same file."""
         ((self._secret, self.iterations, self._no_hash),) = self._file.read(
@@ -314,33 +322,49 @@ class Users:
 
     def require_current(self, login: Login) -> None:
         """Raise ``login_failed`` unless a login would still be the same one."""
-        if login.until is not None:
-            self.signed_on(login.user, login.until)
-            login = replace(login, until=None)
+        version = self.version()  # before it is looked up
+        now = self._clock().timestamp()
+        known = self._current.get(login)
+        if known is None or known[0] != version:
+            known = version, self._end_of(login)
+            self._current.keep(login, known, 1)
+        if now >= known[1]:
+            raise login_failed()
+
+    def _end_of(self, login: Login) -> float:
+        """Return when a login ends, in seconds since 1970, as long as nothing is changed.
+
+        Raises ``login_failed`` for one that would be another now.
+        """
+        own = replace(login, until=None)
         if login.token is None:
             rows = self._file.read(_BY_NAME, (login.user,))
         else:
             by_name = f"{_BY_ISSUED} t.user = ? AND t.name = ?"
             rows = self._file.read(by_name, (login.user, login.token))
-        if not rows or self._login(login.user, rows[0]) != login:
+        if not rows or self._login(login.user, rows[0]) != own:
             raise login_failed()
+        ends = (rows[0][9], login.until)
+        return float(min((end for end in ends if end is not None), default=math.inf))
 
     def record_use(self, login: Login) -> None:
         """Record the day on which a token was used: one write a day."""
         if login.token is None:
             return
         today = self._clock().toordinal()
+        if self._used.get(login) == today:
+            return
         unknown = "(last_used IS NULL OR last_used < ?)"
-        if not self._file.read(
+        if self._file.read(
             f"SELECT 1 FROM tokens WHERE user = ? AND name = ? AND {unknown}",
             (login.user, login.token, today),
         ):
-            return
-        with self._file.writing() as write:
-            write(
-                f"UPDATE tokens SET last_used = ? WHERE user = ? AND name = ? AND {unknown}",
-                (today, login.user, login.token, today),
-            )
+            with self._file.writing() as write:
+                write(
+                    f"UPDATE tokens SET last_used = ? WHERE user = ? AND name = ? AND {unknown}",
+                    (today, login.user, login.token, today),
+                )
+        self._used.keep(login, today, 1)
 
     def _login(self, user: str, row: Sequence[Any]) -> Login | None:
         """Return the login of a row of user or token; None if it is not allowed."""
