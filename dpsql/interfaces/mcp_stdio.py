@@ -112,7 +112,7 @@ async def _without_reader(replies: TextIO) -> None:
 
 
 def _taken(takes: Sequence[Callable[[str], None]], line: str) -> None:
-    """Hand a line to its conversation, if that has not ended."""
+    """Give a line to its conversation, as long as that goes on."""
     for take in takes:
         take(line)
 

@@ -101,7 +101,7 @@ from dpsql.syntax.probes import drop_unused_ctes, has_no_rows
 _MOST_FIRST = 16  # subqueries of a statement that are answered first
 MOST_PLANS = 256  # statements that an account keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
-MOST_TEXT = 500_000  # characters of all of them, with their values
+MOST_PLANNED_TEXT = 500_000  # characters of all of them, with their values
 _Key: TypeAlias = tuple[
     str,
     object,
@@ -340,7 +340,7 @@ class PlanMemory:
     """
 
     def __init__(self) -> None:
-        self._kept: Remembered[_Key, _Staged] = Remembered(MOST_PLANS, MOST_TEXT)
+        self._kept: Remembered[_Key, _Staged] = Remembered(MOST_PLANS, MOST_PLANNED_TEXT)
 
     def __len__(self) -> int:
         return len(self._kept)

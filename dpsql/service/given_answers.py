@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from dpsql.core.remembered import Remembered
 from dpsql.ledger import Stored
-from dpsql.pipeline.prepare import MOST_PLANS, MOST_TEXT, Prepared, Question, size_kept
+from dpsql.pipeline.prepare import MOST_PLANNED_TEXT, MOST_PLANS, Prepared, Question, size_kept
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Cost, Result
 
 
 class _Same:
-    """Compares a plan by its identity: one that is made again is another one."""
+    """Compares a plan by its identity. A plan that is made again differs."""
 
     __slots__ = ("_prepared",)
 
@@ -58,16 +58,16 @@ class AnswerMemory:
 
     def __init__(self) -> None:
         self._kept: Remembered[GivenAnswer, tuple[Prepared, Result]]
-        self._kept = Remembered(MOST_PLANS, MOST_TEXT)
+        self._kept = Remembered(MOST_PLANS, MOST_PLANNED_TEXT)
 
     def get(self, made_of: GivenAnswer) -> tuple[Prepared, Result] | None:
-        """Look up an answer and the plan to explain it by; None for one that is not kept."""
+        """Look up an answer and the plan that explains it; None without a kept answer."""
         return self._kept.get(made_of)
 
     def keep(
         self, made_of: GivenAnswer, question: Question, shown: Prepared, answer: Result
     ) -> None:
-        """Keep an answer of a question, and the plan to explain it by."""
+        """Keep an answer of a question, and the plan that explains it."""
         size = size_kept(question, shown)
         if size is None or not answer.held:
             return

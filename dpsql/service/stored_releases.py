@@ -149,7 +149,7 @@ class StoredReleases:
     def alike(
         self, prepared: Prepared, limit: AgeLimit, combine: Pooling | None = None
     ) -> tuple[Stored, ...]:
-        """List the releases among which are those that one is pooled with, the oldest first.
+        """List the releases from which pooling chooses, the oldest first.
 
         Whether any are, ``combine`` decides, left out that of the question.
         """
