@@ -34,6 +34,7 @@ _NARROWED: Final = re.compile(
 _AGGREGATE: Final = re.compile(r"\b(?:COUNT|SUM|AVG|MEDIAN|MIN|MAX)\s*\(", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[0-9.]+")
 _QUERY: Final = re.compile(r"\b(?:SELECT|WITH)\b", re.IGNORECASE)
+_IN_QUOTES: Final = re.compile(r'"([^"]*)"')
 _LEAST: Final = re.compile(r"\b(?:MIN|MAX)\s*\(\s*$", re.IGNORECASE)
 _ON: Final = re.compile(r"\bON\b", re.IGNORECASE)
 _OR: Final = re.compile(r"\bOR\b", re.IGNORECASE)
@@ -95,6 +96,8 @@ def _named(refused: RefusedStatement) -> Iterator[str]:
     if called is not None:
         yield refused.instead(name[1] + refused.at[called.end() :])
     yield refused.instead(name[1])
+    if _WORD.fullmatch(refused.at):  # it may stand in several clauses
+        yield re.sub(rf"\b{refused.at}\b", lambda _: name[1], refused.sql)
 
 
 def _counted_per_key(refused: RefusedStatement) -> Iterator[str]:
@@ -182,6 +185,13 @@ def _grouped_also(refused: RefusedStatement) -> Iterator[str]:
     yield f"{sql[:end].rstrip()} GROUP BY {column} {sql[end:]}".rstrip()
 
 
+def _text_meant(refused: RefusedStatement) -> Iterator[str]:
+    """Write a text in single quotes, where a name in double quotes is no column."""
+    found = _IN_QUOTES.fullmatch(refused.at)
+    if found is not None:
+        yield refused.instead(quote_text(found[1]))
+
+
 def _quoted(refused: RefusedStatement) -> Iterator[str]:
     """Compare a text with a text."""
     if _NUMBER.fullmatch(refused.at):
@@ -233,6 +243,7 @@ _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "window_over_private_rows": (_partitioned_by_unit,),
     "column_not_grouped": (_grouped_also,),
     "text_compared": (_quoted,),
+    "unknown_column": (_text_meant,),
     "sample_not_available": (_unsampled,),
     "aggregate_not_supported": (_usual,),
     "not_numeric": (_usual,),

@@ -22,6 +22,7 @@ class Proposal(ReplyPart):
 
     sql: str
     epsilon: float | None = None
+    max_error: float | None = None
     price_epsilon: float | None = None
 
 

@@ -265,6 +265,22 @@ class Result(ReadableAnswer):
         return tuple(rolled_up for rolled_up in found if rolled_up is not None)
 
     @property
+    def tells_by_sentences(self) -> bool:
+        """True if a released value has no interval, as quantiles: the summary says how near it is.
+
+        Where nothing else does, nobody may take it for exact.
+        """
+        told = {(each.block, each.aggregate) for each in self._noise.outputs if each is not None}
+        for each in self._noise.computed:
+            if each is not None:
+                told |= {(each.block, one) for one in aggregates_of(each.term)}
+        return any(
+            (block, place) not in told
+            for block, plan in enumerate(self._noise.plans)
+            for place in range(len(plan.block.aggregates))
+        )
+
+    @property
     def mechanisms(self) -> tuple[str, ...]:
         """The names of the mechanisms that released its blocks, in their order."""
         return tuple(plan.selection.name for plan in self._noise.plans)

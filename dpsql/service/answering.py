@@ -815,12 +815,22 @@ class Answerer:
         # A price is rounded up: that of a question at the limit is a little above.
         if most is not None and not price <= most * _ROUNDED_UP:
             usual = min(block.plan.block.parameters.epsilon for block in prepared.blocks)
+            hint = (
+                f"Ask with epsilon = {figure_below(_FITS * usual * most / price)}, or ask for "
+                "fewer aggregates."
+            )
+            if any(error_targets(block.plan.block) for block in prepared.blocks):
+                within = prepared.within(_share_worth(asked, prepared, most))
+                hint = (
+                    "Ask for a larger max_error."
+                    if within is None
+                    else (f"The limit buys less: {within}. Ask for a larger max_error.")
+                )
             raise QueryRefused(
                 f"the question would cost up to epsilon {figure_above(price)}, and a question of "
                 f"this session at most {significant(most)}",
                 code="question_too_dear",
-                hint=f"Ask with epsilon = {figure_below(_FITS * usual * most / price)}, or ask for "
-                "fewer aggregates.",
+                hint=hint,
             )
 
     def _settle(
@@ -981,6 +991,19 @@ def _estimates_bought(
     return {
         estimate.fingerprint: each.estimate for estimate, each in pairs if each.estimate is not None
     }
+
+
+def _share_worth(asked: PrivacyLoss, prepared: Prepared, most: float) -> float:
+    """Return the largest share of a loss that is worth no more than an epsilon, nearly."""
+    low, high = 0.0, 1.0
+    for _ in range(30):
+        share = (low + high) / 2
+        part = replace(asked, epsilon=asked.epsilon * share, rho=asked.rho * share)
+        if prepared.plan.epsilon(part) <= most:
+            low = share
+        else:
+            high = share
+    return low
 
 
 def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:

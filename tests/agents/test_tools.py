@@ -148,6 +148,36 @@ def test_a_question_above_its_limit_is_refused_with_what_would_be_accepted(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("limit", ["epsilon_per_question", "confirm_above"])
+def test_a_maximum_error_above_the_limit_is_refused_with_one_that_would_be_accepted(
+    dataset: Dataset, limit: str
+) -> None:
+    limits = {limit: 0.1}
+    box = toolbox(dataset, "run-1", **limits)
+    # The first is beyond all that the policy allows.
+    for wished in (3, 30) if limit == "epsilon_per_question" else (30,):
+        found = refused(box, "ask", sql=COUNTS, max_error=wished)
+        accepted = found["accepted"]
+        given = {name: accepted[name] for name in ("epsilon", "max_error") if accepted[name]}
+        # Of a price that is open until bounds are found, no yes can be told: it is an epsilon then.
+        assert list(given) == ["max_error" if limit == "epsilon_per_question" else "epsilon"]
+        assert given.get("max_error", math.inf) > wished
+        asked = {"sql": accepted["sql"], **given}
+        assert answer(box, "ask", **asked)["cost"]["epsilon_paid"] <= 0.1 * (1 + 1e-6)
+    if limit == "epsilon_per_question":  # it names no epsilon, which would be another question's
+        assert "Ask for a larger max_error" in found["hint"]
+        assert "Ask with epsilon" not in found["hint"]
+
+
+@pytest.mark.slow
+def test_a_value_without_an_interval_is_not_shown_as_if_it_were_exact(dataset: Dataset) -> None:
+    box = toolbox(dataset)
+    text = call(box, "ask", {"sql": "SELECT MEDIAN(cost) AS m, COUNT(*) AS n FROM visits"}).text
+    assert "rows of the rank asked for" in text
+    assert "rank" not in call(box, "ask", {"sql": COUNTS}).text
+
+
+@pytest.mark.slow
 def test_above_a_price_a_person_must_agree_and_the_yes_is_for_that_price(dataset: Dataset) -> None:
     box = toolbox(dataset, confirm_above=0.1)
     given = {"sql": COUNTS}
@@ -168,6 +198,8 @@ ATTEMPTS = [
     ("SELECT * FROM visits LIMIT 5", "raw_rows"),
     ("SELECT ward, cost FROM visits", "raw_rows"),
     ("SELECT CUONT(*) FROM visits", None),
+    ('SELECT COUNT(*) FROM visits WHERE ward = "eyes"', "unknown_column"),
+    ("SELECT wrads, COUNT(*) FROM visits v GROUP BY v.wrads", "unknown_column"),
 ]
 
 

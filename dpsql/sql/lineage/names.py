@@ -141,6 +141,8 @@ class Names:
         names = list(dict.fromkeys(shown))
         close = difflib.get_close_matches(node.name, names, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Columns: {', '.join(names[:20])}."
+        if node.this.args.get("quoted") and not close:
+            hint += " A text stands in single quotes."
         written = ".".join(part.name for part in node.parts)
         where = f"table {relation.tables[0]} has" if len(relation.tables) == 1 else "there is"
         return UnknownName(
