@@ -403,7 +403,10 @@ def _with_lists(node: exp.Coalesce) -> exp.Expr:
 def _printed(form: exp.Expr, *values: exp.Expr) -> exp.Expr:
     """Call DuckDB's function for texts with holes in the place of PostgreSQL's."""
     holes = form.name.replace("%I", "%s").replace("%L", "%s")
-    return _call("printf", _text(holes), *(exp.cast(each.copy(), "TEXT") for each in values))
+    return _call(_PRINTED, _text(holes), *(exp.cast(each.copy(), "TEXT") for each in values))
+
+
+_PRINTED: Final = "printf"
 
 
 def _text(value: str) -> exp.Literal:
@@ -453,6 +456,7 @@ class _Writer:
             (exp.EQ, self._compared),
             (exp.NEQ, self._compared),
             (exp.Anonymous, self._called),
+            (exp.Format, lambda node: _printed(node.this, *node.expressions)),
             (exp.Coalesce, _with_lists),
             (exp.CurrentSchemas, lambda node: _call("fn_current_schemas", node.this)),
             (exp.CurrentSchema, lambda _: _text("public")),
@@ -562,6 +566,11 @@ class _Writer:
             return node
         columns = _TABLE_FUNCTIONS.get(name)
         if columns is None:
+            if isinstance(called, _SCALAR):
+                return _table_of_value(node, alias, called)
+            if isinstance(called, exp.ExplodingGenerateSeries):
+                # Its ends may be looked up in a catalog, which DuckDB has in no function of FROM.
+                return _table_of_value(node, alias, _call("unnest", _series(called)))
             node.set("this", called)
             node.set("db", None)
             return node
@@ -650,18 +659,41 @@ class _Writer:
         """Write a cast to the type of a registered object: its number, or its name if shown."""
         kind = "regproc" if name in _LIKE_PROC else name
         inner = node.this
-        while isinstance(inner, exp.Cast) and _kind_of(inner.to) in ("text", "varchar"):
+        while isinstance(inner, exp.Paren) or (
+            isinstance(inner, exp.Cast) and _kind_of(inner.to) in ("text", "varchar")
+        ):
             inner = inner.this
-        written = isinstance(inner, exp.Literal) and inner.is_string
-        if written and inner.name.isdecimal():
-            inner, written = exp.Literal.number(inner.name), False
-        if not written:
+        named = isinstance(inner, _NAMING) or (
+            isinstance(inner, exp.Anonymous) and inner.name == _PRINTED
+        )
+        if isinstance(inner, exp.Literal) and inner.is_string:
+            named = not inner.name.isdecimal()
+            inner = inner if named else exp.Literal.number(inner.name)
+        if not named:
             return inner if _is_compared(node) else _call(f"fn_{kind}_name", inner)
         found = _call(f"fn_to_{kind}", inner)
         shown = node.parent is self._root or (
             isinstance(node.parent, exp.Alias) and node.parent.parent is self._root
         )
         return _call(f"fn_{kind}_name", found) if shown and kind != "regproc" else found
+
+
+def _table_of_value(node: exp.Table, alias: exp.TableAlias, value: exp.Expr) -> exp.Expr:
+    """Write a function in FROM as a table of its value, with a column of the table's name."""
+    column = next((each.name for each in alias.args.get("columns") or ()), alias.name)
+    chosen = exp.Select(expressions=[exp.alias_(value.copy(), column)])
+    return exp.Subquery(this=chosen, alias=alias, joins=node.args.get("joins"))
+
+
+def _series(node: exp.ExplodingGenerateSeries) -> exp.Expr:
+    ends = (node.args.get(name) for name in ("start", "end", "step"))
+    return _call("generate_series", *(each for each in ends if each is not None))
+
+
+_SCALAR: Final = (exp.StringToArray, exp.Split, exp.Array, exp.CurrentSchemas)
+"""Functions of one value that stand in FROM."""
+_NAMING: Final = (exp.DPipe, exp.Concat)
+"""Expressions whose value is a name."""
 
 
 _OF_USERS: Final = {

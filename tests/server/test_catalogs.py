@@ -204,6 +204,50 @@ def test_adbc_lists_objects(server: Serving) -> None:
 # -- what is refused ------------------------------------------------------------------------------
 
 
+PATH = "string_to_array(current_setting('search_path'), ',')"
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        # The schemas that are searched, one a row: a function of one value, and a series up to
+        # what a catalog says, in FROM.
+        (
+            f"SELECT btrim(s[i]) FROM generate_series(array_lower({PATH}, 1), array_upper({PATH}, "
+            f"1)) AS i, {PATH} AS s ORDER BY i",
+            [('"$user"',), ("public",)],
+        ),
+        (
+            "SELECT table_name FROM information_schema.tables WHERE table_schema IN (SELECT "
+            f"btrim(s[i]) FROM generate_series(1, array_length({PATH}, 1)) AS i, {PATH} s) "
+            "AND table_name = (parse_ident('visits'))[1]",
+            [("visits",)],
+        ),
+        # A name that is written of its parts is a relation's.
+        (
+            "SELECT c.relname FROM pg_class c JOIN information_schema.tables t "
+            "ON c.oid = CAST(CAST(format('%I.%I', t.table_schema, t.table_name) AS regclass) "
+            "AS oid) "
+            "WHERE t.table_name = 'visits'",
+            [("visits",)],
+        ),
+        (
+            "SELECT c.relname FROM pg_class c JOIN information_schema.tables t "
+            "ON c.oid = (t.table_schema || '.' || t.table_name)::regclass "
+            "WHERE t.table_name = 'visits'",
+            [("visits",)],
+        ),
+        ("SELECT pg_is_wal_replay_paused(), count(age(l.transactionid)) FROM pg_locks l", None),
+    ],
+)
+def test_functions_in_from_and_names_of_parts(
+    asked: str, found: list[tuple[str, ...]] | None, server: Serving
+) -> None:
+    with server.connect() as con:
+        assert con.execute(asked.encode()).fetchall() == (found or [(False, 0)])
+        assert con.execute("SHOW search_path").fetchall() == [('"$user", public',)]
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -118,5 +118,7 @@ def serve_command(
                     remark(f"no tools for language models. {install_hint('mcp')}")
 
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+        # The parser's own log tells of parts of statements, and of nothing that an owner can mend.
+        logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
         source = DataSource(database, policies, place)
         asyncio.run(serve(source, people, log, settings, told))

@@ -117,6 +117,8 @@ CREATE MACRO fn_pg_client_encoding() AS 'UTF8';
 CREATE MACRO fn_pg_my_temp_schema() AS 0::BIGINT;
 CREATE MACRO fn_pg_is_other_temp_schema(o) AS false;
 CREATE MACRO fn_pg_is_in_recovery() AS false;
+CREATE MACRO fn_pg_is_wal_replay_paused() AS false;
+CREATE MACRO fn_age(x) AS NULL::INTEGER;
 CREATE MACRO fn_pg_backend_pid() AS 0::INTEGER;
 CREATE MACRO fn_pg_advisory_unlock_all() AS NULL::VARCHAR;
 CREATE MACRO fn_inet_server_addr() AS NULL::VARCHAR;

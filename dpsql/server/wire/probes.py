@@ -43,6 +43,7 @@ SHOWN_SETTINGS: Final = {
     "transaction_isolation": "read committed",
     "default_transaction_isolation": "read committed",
     "transaction_read_only": "off",
+    "search_path": '"$user", public',
     "max_identifier_length": "63",
     "max_index_keys": "32",
     "server_version_num": "150000",
