@@ -208,23 +208,6 @@ class Result(ReadableAnswer):
         self.of_views = False
         """True if rows of materialized views are among what it was computed of."""
 
-    def for_another(self, explain: Callable[[], Explanation]) -> Result:
-        """Return the answer for another reader, who has read and was warned of nothing yet.
-
-        What is computed of it for one of them is known to all. ``explain`` is the plan for that
-        reader.
-        """
-        again = Result(
-            *(self._answer, explain, self.cost, self._noise, self._evidence, self._advise)
-        )
-        again._known, again.of_views = self._known, self.of_views
-        return again
-
-    @property
-    def held(self) -> bool:
-        """True if all of its rows are Python values of plain types, which no engine keeps."""
-        return isinstance(self._answer, HeldAnswer)
-
     @property
     def from_edition(self) -> bool | None:
         """True if all of its values were computed on ``edition``; None where that is not known.
@@ -733,3 +716,20 @@ class Result(ReadableAnswer):
 
     def __deepcopy__(self, memo: object) -> Result:
         return copy(self)  # nothing that it refers to ever changes
+
+
+def is_held(answer: Result) -> bool:
+    """Tell whether all rows of an answer are Python values of plain types, outside of engines."""
+    return isinstance(answer._answer, HeldAnswer)
+
+
+def for_another_reader(answer: Result, explain: Callable[[], Explanation]) -> Result:
+    """Return an answer for another reader, who has read and was warned of nothing yet.
+
+    What is computed of it for one of them is known to all. ``explain`` is the plan for that reader.
+    """
+    again = Result(
+        *(answer._answer, explain, answer.cost, answer._noise, answer._evidence, answer._advise)
+    )
+    again._known, again.of_views = answer._known, answer.of_views
+    return again

@@ -69,7 +69,14 @@ from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.results.caveats import Caveat, answered_first, clock_read, view_bounds
 from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
-from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
+from dpsql.results.result import (
+    FREE,
+    AnswerNoise,
+    Cost,
+    LeftOutEvidence,
+    Result,
+    for_another_reader,
+)
 from dpsql.results.rows import HeldAnswer
 from dpsql.service.account_memory import AccountMemory
 from dpsql.service.given_answers import GivenAnswer
@@ -865,7 +872,7 @@ class Answerer:
         known = self.memory.answers.get(made_of)
         if known is not None:
             shown, answer = known
-            return answer.for_another(partial(self._explained, shown))
+            return for_another_reader(answer, partial(self._explained, shown))
         release = self.releases.read(prepared, stored)
         if release is None:
             return None

@@ -14,7 +14,7 @@ from dpsql.core.remembered import Remembered
 from dpsql.ledger import Stored
 from dpsql.pipeline.prepare import MOST_PLANNED_TEXT, MOST_PLANS, Prepared, Question, size_kept
 from dpsql.results.explanation import Explanation
-from dpsql.results.result import Cost, Result
+from dpsql.results.result import Cost, Result, for_another_reader, is_held
 
 
 class _Same:
@@ -69,10 +69,10 @@ class AnswerMemory:
     ) -> None:
         """Keep an answer of a question, and the plan that explains it."""
         size = size_kept(question, shown)
-        if size is None or not answer.held:
+        if size is None or not is_held(answer):
             return
         # The session that it was presented in can end: its explanation is not kept.
-        kept = answer.for_another(_unexplained)
+        kept = for_another_reader(answer, _unexplained)
         values = len(answer) * len(answer.columns)
         self._kept.keep(made_of, (shown, kept), size + values)
 
