@@ -7,10 +7,13 @@ the same: the ledger says so each time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from dpsql.core.remembered import Remembered
+from dpsql.ir.query import Query
 from dpsql.ledger import Stored
 from dpsql.pipeline.prepare import MOST_PLANNED_TEXT, MOST_PLANS, Prepared, Question, size_kept
 from dpsql.results.explanation import Explanation
@@ -60,6 +63,9 @@ class AnswerMemory:
         self._kept: Remembered[GivenAnswer, tuple[Prepared, Result]]
         self._kept = Remembered(MOST_PLANS, MOST_PLANNED_TEXT)
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def get(self, made_of: GivenAnswer) -> tuple[Prepared, Result] | None:
         """Look up an answer and the plan that explains it; None without a kept answer."""
         return self._kept.get(made_of)
@@ -69,12 +75,24 @@ class AnswerMemory:
     ) -> None:
         """Keep an answer of a question, and the plan that explains it."""
         size = size_kept(question, shown)
-        if size is None or not is_held(answer):
+        if size is None or _may_differ(shown.query) or not is_held(answer):
             return
         # The session that it was presented in can end: its explanation is not kept.
         kept = for_another_reader(answer, _unexplained)
         values = len(answer) * len(answer.columns)
         self._kept.keep(made_of, (shown, kept), size + values)
+
+
+def _may_differ(query: Query) -> bool:
+    """Tell whether the outer query may find other rows in the same releases.
+
+    Rows of public tables may be others when it is asked again, and some functions are never twice
+    the same.
+    """
+    return bool(query.public_tables or query.values) or _VOLATILE.search(query.run) is not None
+
+
+_VOLATILE: Final = re.compile(r"\b(?:random|setseed|\w*uuid\w*)\s*\(", re.IGNORECASE)
 
 
 def _unexplained() -> Explanation:

@@ -114,3 +114,20 @@ def test_a_kept_answer_keeps_no_session(dataset: dpsql.Dataset) -> None:
     gc.collect()
     assert ended() is None
     assert ask(dataset).plan.blocks
+
+
+def test_what_public_rows_or_chance_decide_is_found_anew(dataset: dpsql.Dataset) -> None:
+    joined = f"SELECT s.name, c.n FROM ({COUNT}) AS c JOIN shops AS s USING (k)"
+    chance = f"SELECT k, n, random() AS r FROM ({COUNT}) AS c"
+    computed = f"SELECT k, n + 1 AS m FROM ({COUNT}) AS c ORDER BY m"
+    kept = dataset.memory_of(ANALYST).answers
+    found = []
+    for asked in (joined, chance, computed):
+        before = len(kept)
+        for _ in range(2):
+            assert ask(dataset, asked) is not None
+        found.append(len(kept) - before)
+    assert found == [0, 0, 1]
+    first, second = (ask(dataset, chance) for _ in range(2))
+    assert first["n"] == second["n"]
+    assert first["r"] != second["r"]
