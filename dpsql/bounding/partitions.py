@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.bounding.array_file import ArrayFile
 from dpsql.bounding.hashing import block_hashes, scrambled
 from dpsql.bounding.packing import WORD_BITS, PackedWords
 from dpsql.bounding.pairs import CHUNK_ROWS, PARTITION_BITS, Chunk
@@ -101,14 +102,12 @@ class Partitions:
         self._key = key
         self._room = room
         self._share = share
-        self._open = file
         self._kept: list[_Sorted] = []
         self._bytes = 0
         self._fresh: list[tuple[_Array, ...]] = []
         self._fresh_rows = 0
         self._spilled: list[_Spilled] = []
-        self._file: RawIOBase | None = None
-        self._end = 0
+        self._file = ArrayFile(file)
 
     def add(self, units: NDArray[np.int64], words: Sequence[PackedWords]) -> None:
         """Add rows: their units, and their words."""
@@ -183,9 +182,7 @@ class Partitions:
     def close(self) -> None:
         """Give the file up, and with it what is there."""
         self._kept.clear()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._file.close()
 
     def _pieces(self, partitions: range, *, apart: bool) -> Iterator[list[_Piece]]:
         """Yield rows as they lie, as many as a chunk has."""
@@ -211,26 +208,12 @@ class Partitions:
         if isinstance(rows, _Sorted):
             return [column[begin:end] for column in rows.columns]
         return [
-            self._read(place + begin * type_.itemsize, end - begin, type_)
+            self._file.read(place + begin * type_.itemsize, end - begin, type_)
             for place, type_ in zip(rows.places, rows.types, strict=True)
         ]
 
-    def _read(self, place: int, rows: int, type_: np.dtype[Any]) -> _Array:
-        assert self._file is not None
-        found = np.empty(rows, dtype=type_)
-        view, done = found.data.cast("B"), 0
-        self._file.seek(place)
-        while done < len(view):
-            read = self._file.readinto(view[done:])
-            if not read:
-                raise OSError("a file is shorter than what was written")
-            done += read
-        return found
-
     def _spill(self) -> None:
         """Write the rows in memory to the file, those of a partition side by side."""
-        if self._file is None:
-            self._file = self._open()
         for apart in (False, True):
             kept = [rows for rows in self._kept if rows.apart is apart]
             if kept:
@@ -248,18 +231,9 @@ class Partitions:
                 for rows in kept
             ]
             written = np.concatenate(pieces)
-            places.append(self._end)
+            places.append(self._file.write(written))
             types.append(written.dtype)
-            self._write(written)
         return _Spilled(kept[0].apart, starts, tuple(places), tuple(types))
-
-    def _write(self, values: _Array) -> None:
-        assert self._file is not None
-        view, done = values.data.cast("B"), 0
-        self._file.seek(self._end)
-        while done < len(view):
-            done += self._file.write(view[done:]) or 0
-        self._end += done
 
 
 def _joined(parts: Sequence[Sequence[_Array]]) -> list[_Array]:
