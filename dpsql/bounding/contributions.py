@@ -70,7 +70,7 @@ class Contributions:
             return _clamped(total, low, high)
         lattice, most = measure.lattice, self._spec.max_rows
         if measure.kind is MeasureKind.CENTERED_AVERAGES:
-            average = _clamped(_quotient(total, np.maximum(number, 1)), lattice.low, lattice.high)
+            average = _clamped(quotients(total, np.maximum(number, 1)), lattice.low, lattice.high)
             return np.where(number > 0, average - lattice.midpoint, 0)
         ends = min(0, most * lattice.low), max(0, most * lattice.high)
         if total.dtype != object:  # further ends change nothing of a sum that fits 64 bits
@@ -79,9 +79,9 @@ class Contributions:
         beyond = np.flatnonzero(number > most)
         divisor = number[beyond]
         whole = total[beyond] - divisor * lattice.midpoint
-        average = _quotient(whole, divisor)
+        average = quotients(whole, divisor)
         rest = whole - average * divisor
-        found[beyond] = average * most + _quotient(rest * most, divisor)
+        found[beyond] = average * most + quotients(rest * most, divisor)
         return _clamped(found, low, high)
 
     def _totals(
@@ -134,12 +134,12 @@ class Sums:
         """Divide the sums of some groups, rounding towards zero, up to ``most`` in size."""
         low = self._low[groups]
         if self._high is None:
-            return np.asarray(_clamped(_quotient(low, divisor), -most, most))
+            return np.asarray(_clamped(quotients(low, divisor), -most, most))
         high, low = self._high[groups] + (low >> 32), low & 0xFFFFFFFF
         fits = (high > -(1 << 29)) & (high < 1 << 29)
         found = np.empty(len(groups), dtype=np.int64)
         small = (high[fits] << 32) + low[fits]
-        found[fits] = _clamped(_quotient(small, divisor), -most, most)
+        found[fits] = _clamped(quotients(small, divisor), -most, most)
         for place in np.flatnonzero(~fits):
             total = int(high[place]) * (1 << 32) + int(low[place])
             quotient = abs(total) // divisor
@@ -152,7 +152,7 @@ def _clamped(values: _Any, low: int, high: int) -> _Any:
     return found
 
 
-def _quotient(values: _Any, divisor: _Any | int) -> _Any:
+def quotients(values: _Any, divisor: _Any | int) -> _Any:
     """Divide by something positive, rounding towards zero."""
     sizes = abs(values) // divisor
     found: _Any = np.where(values >= 0, sizes, -sizes)

@@ -1,17 +1,22 @@
 """Pairs of units and groups, kept to be read again.
 
-A draw of bounds and the answer that is bounded are of the same pairs.
+A draw of bounds and the answer that is bounded are of the same pairs, and so are the steps of a
+cascade.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
+
+from dpsql.bounding.array_file import ArrayFile
 from dpsql.bounding.pairs import Pairs
 from dpsql.engines.base.engine import IntegerStream
 
+_INTEGER: Final = np.dtype(np.int64)
 _PART: Final = 4
 """Kept pairs may take one part in so many of the memory of their stream."""
 
@@ -58,3 +63,55 @@ class PairKeeper:
     def kept(self) -> KeptPairs | None:
         """Return all pairs so far; None if they are too many to keep."""
         return None if self._parts is None else KeptPairs(tuple(self._parts), self._stream)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spilled:
+    """Pairs in a file: the place of their first column, and how many there are."""
+
+    place: int
+    pairs: int
+
+
+class AllPairs:
+    """All pairs of a stream, to be read again and again: beyond their part of memory, of a file.
+
+    What memory holds is decided without a change to what is read: no rows choose another maker.
+    """
+
+    def __init__(self, stream: IntegerStream, pairs: Iterable[Pairs]) -> None:
+        self._stream = stream
+        self._file = ArrayFile(stream.file)
+        self._parts: list[Pairs | _Spilled] = []
+        self._fields = 0
+        kept = 0
+        for part in pairs:
+            self._fields = len(part.numbers)
+            kept += part.nbytes
+            if kept > stream.share // _PART:
+                kept -= part.nbytes
+                self._parts.append(self._written(part))
+            else:
+                self._parts.append(part)
+
+    def __iter__(self) -> Iterator[Pairs]:
+        for part in self._parts:
+            self._stream.proceed()
+            yield self._read(part) if isinstance(part, _Spilled) else part
+
+    def close(self) -> None:
+        """Give the file up."""
+        self._file.close()
+
+    def _written(self, part: Pairs) -> _Spilled:
+        columns = (part.units, part.groups, *part.numbers)
+        place, *_ = [self._file.write(each) for each in columns]
+        return _Spilled(place, len(part))
+
+    def _read(self, part: _Spilled) -> Pairs:
+        types: list[np.dtype[Any]] = [np.dtype(np.uint64)] + [_INTEGER] * (1 + self._fields)
+        units, groups, *numbers = (
+            self._file.read(part.place + number * part.pairs * type_.itemsize, part.pairs, type_)
+            for number, type_ in enumerate(types)
+        )
+        return Pairs(units, groups, tuple(numbers))

@@ -44,7 +44,7 @@ from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, KeyArrays, Scratch
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind
-from dpsql.ir.plan import BlockPlan, StepFigure
+from dpsql.ir.plan import BlockPlan, BoundedBy, Maker, StepFigure
 from dpsql.kinds.base import (
     FEW,
     GROUPS,
@@ -58,7 +58,10 @@ from dpsql.kinds.base import (
 )
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import NumericArray, ReleasedRows, aggregate_answers, drawn_columns
+from dpsql.kinds.streamed import bounded_by
+from dpsql.kinds.streamed_cascade import streamed_steps
 from dpsql.kinds.union import UNITS_TABLE, numbered_units, pairs_between, units_in_order
+from dpsql.policy.limits import BoundingLimit
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps
 from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,
@@ -161,12 +164,22 @@ class CascadeKind(ReleaseKind):
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactCascade]:
-        """Put the pairs of units and keys on a stage."""
-        steps = self._over(self.rows_of(reading))
+        """Put the pairs of units and keys on a stage, in the engine or beside it."""
+        progress = StepProgress(reading.progress)
         with reading.rows.scratch() as scratch:
+            keys_of = progress.ending(keys_in(scratch, reading))
+            if reading.block.bounded_by.maker is Maker.NUMPY:
+                with streamed_steps(reading, scratch, progress.step) as rows:
+                    progress.staged(1, 1)
+                    yield ExactCascade(rows, rows.totals, keys_of)
+                return
+            steps = self._over(self.rows_of(reading))
             stored = None if reading.stage is None else reading.stage.table
-            keys_of = keys_in(scratch, reading)
-            yield read_cascade(steps, scratch, keys_of, reading.progress, stored)
+            yield read_cascade(steps, scratch, keys_of, progress, stored)
+
+    def bounded_by(self, dialect: Dialect, bounding: BoundingLimit) -> BoundedBy:
+        """Choose NumPy where it bounds all that is asked."""
+        return bounded_by(self.private_rows(0, dialect), bounding)
 
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
         """List the kinds of counting that rows of the release have, each with its rows."""
@@ -311,33 +324,53 @@ def _has_what_is_left(plan: BlockPlan, measure: int) -> bool:
     return measure == plan.score or CascadeKind(plan).cascade.goal is CascadeGoal.VALUES
 
 
+class StepProgress:
+    """Tells how far reading is: once the pairs are on the stage, step by step, and at the end."""
+
+    def __init__(self, percent: Percent) -> None:
+        self._progress = ReadingProgress(percent)
+        self._steps = 0
+
+    def staged(self, tables: int, of: int) -> None:
+        """Tell that so many of the stage's tables are there."""
+        self._progress.reach(_STAGED * tables // of)
+
+    def step(self) -> None:
+        """Tell that a step is done."""
+        self._steps += 1
+        self._progress.reach(min(_STAGED + _OF_A_STEP * self._steps, 99))
+
+    def ending(self, keys_of: KeysOf) -> KeysOf:
+        """Return a reader of keys that tells that all is read."""
+
+        def named_keys(ids: NDArray[np.int64]) -> KeyArrays | ArrowStream:
+            found = keys_of(ids)
+            self._progress.reach(100)
+            return found
+
+        return named_keys
+
+
 def read_cascade(
     sql: CascadeSQL,
     scratch: Scratch,
     keys_of: KeysOf,
-    percent: Percent,
+    progress: StepProgress,
     before: str | None = None,
 ) -> ExactCascade:
     """Put the pairs of units and keys on a stage, which the steps read when they are asked for.
 
     ``before`` is a table with the same pairs, which nothing but the first statement reads.
     """
-    progress = ReadingProgress(percent)
     for number, (name, select) in enumerate(sql.tables, 1):
         scratch.store(name, select)
         if number == 1 and before is not None:
             scratch.drop(before)
-        progress.reach(_STAGED * number // len(sql.tables))
+        progress.staged(number, len(sql.tables))
     for name in sql.dropped:
         scratch.drop(name)
-    rows = _StagedRows(sql, scratch, progress)
-
-    def named_keys(ids: NDArray[np.int64]) -> KeyArrays | ArrowStream:
-        found = keys_of(ids)
-        progress.reach(100)
-        return found
-
-    return ExactCascade(rows, rows.totals, named_keys)
+    rows = _StagedRows(sql, scratch, progress.step)
+    return ExactCascade(rows, rows.totals, keys_of)
 
 
 @dataclass(slots=True)
@@ -346,9 +379,8 @@ class _StagedRows:
 
     sql: CascadeSQL
     scratch: Scratch
-    progress: ReadingProgress
+    done: Callable[[], None]
     _stored: set[str] = field(default_factory=set)
-    _steps: int = 0
     _counted: NDArray[np.int64] | None = None
 
     def unit_sizes(self, named: NDArray[np.int64] | None) -> UnitSizes:
@@ -390,8 +422,7 @@ class _StagedRows:
     def _step(self, statement: Sql) -> list[NDArray[np.int64]]:
         """Read a step, and tell that it is done."""
         found = self.scratch.integers(statement)
-        self._steps += 1
-        self.progress.reach(min(_STAGED + _OF_A_STEP * self._steps, 99))
+        self.done()
         return found
 
     def _of_named(self, named: NDArray[np.int64], table: str, select: Sql) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.maker import bounded, pairs_of_units
-from dpsql.bounding.specification import GroupTotals
+from dpsql.bounding.specification import GroupTotals, Specification
 from dpsql.core.processors import processors
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.sql import name, sql
@@ -22,6 +22,7 @@ from dpsql.ir.plan import BlockPlan, BoundedBy, LeftOutPlan, Maker
 from dpsql.ir.query import Block
 from dpsql.kinds.base import GROUPS, BlockReading
 from dpsql.kinds.left_out import ExactLeftOut
+from dpsql.kinds.staged import StoredPairs
 from dpsql.policy.limits import BoundingLimit
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.streamed import HASH_COLUMN, Streamed, StreamedPairs
@@ -71,10 +72,7 @@ def streamed_rows(
     if plan.declared:
         bounding, groups = streamed.specification(plan.block.domain_size), None
     else:
-        groups = name(GROUPS)
-        number = scratch.store(GROUPS, streamed.groups()) if stored is None else stored.groups
-        found = sql("SELECT {}, {} FROM {}", name(ROW_ID), name(HASH_COLUMN), groups)
-        bounding = streamed.specification(number, _by_row_id(*scratch.integers(found)))
+        bounding, groups = specification_of_found(streamed, scratch, stored), name(GROUPS)
 
     def work(stream: IntegerStream) -> GroupTotals:
         return bounded(pairs_of_units(stream, bounding), bounding)
@@ -92,6 +90,15 @@ def streamed_rows(
         for estimate, (kept, *climbed) in zip(reading.estimates, totals.left_out, strict=True)
     }
     return ExactRows(totals.groups + 1, measures, {}), told
+
+
+def specification_of_found(
+    streamed: Streamed, scratch: Scratch, stored: StoredPairs | None
+) -> Specification:
+    """Find the keys that rows have, which stay stored as GROUPS, and write down the bounds."""
+    number = scratch.store(GROUPS, streamed.groups()) if stored is None else stored.groups
+    found = sql("SELECT {}, {} FROM {}", name(ROW_ID), name(HASH_COLUMN), name(GROUPS))
+    return streamed.specification(number, _by_row_id(*scratch.integers(found)))
 
 
 def _by_row_id(ids: NDArray[np.int64], hashes: NDArray[np.int64]) -> NDArray[np.int64]:

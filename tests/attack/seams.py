@@ -22,7 +22,7 @@ from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.embedded.spelling import one_spelling
 from dpsql.ir.plan import BlockPlan, OpenBounds
 from dpsql.kinds.bounds_choice import read_weights
-from dpsql.kinds.cascade import CascadeKind, read_cascade
+from dpsql.kinds.cascade import CascadeKind, StepProgress, read_cascade
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.union import UnionKind
 from dpsql.pipeline.prepare import Prepared
@@ -72,7 +72,7 @@ def _all_steps(connection: dpsql.Connection, plan: BlockPlan) -> None:
     """Take every step of a cascade, as if each other group had been named."""
     sql = CascadeKind(plan).sql(SALT, DUCKDB)
     with connection._answerer.engine.run() as run, unread(run).scratch() as scratch:
-        stage = read_cascade(sql, scratch, lambda ids: {}, lambda _: None)
+        stage = read_cascade(sql, scratch, lambda ids: {}, StepProgress(lambda _: None))
         stage.rows.unit_sizes(None)
         found = stage.rows.unnamed_weights(np.zeros(0, np.int64), 2)
         named = np.sort(found.ids)[::2]

@@ -351,8 +351,8 @@ def test_files_that_are_cut_short_are_no_rows() -> None:
         rows = partitions.Partitions(np.uint64(7), 32, lambda: 0, spill.file)
         rows.add(np.arange(100, dtype=np.int64), [np.arange(100, dtype=np.uint64)])
         (part,) = rows.together()
-        assert rows._file is not None
-        rows._file.truncate(8)
+        assert rows._file._file is not None
+        rows._file._file.truncate(8)
         with pytest.raises(OSError, match="shorter"):
             list(rows.chunks(part, partitions.UnitPart()))
         rows.close()

@@ -38,7 +38,13 @@ from dpsql.engines.duckdb.streaming import Streaming, StreamMemory
 from dpsql.errors import EngineError, ParameterError, PolicyError
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.base import GROUPS
-from dpsql.kinds.cascade import CascadeKind, ExactCascade, draw_cascade, read_cascade
+from dpsql.kinds.cascade import (
+    CascadeKind,
+    ExactCascade,
+    StepProgress,
+    draw_cascade,
+    read_cascade,
+)
 from dpsql.kinds.registry import release_kind
 from dpsql.planner import plan_block
 from dpsql.policy.load import parse_policy
@@ -128,7 +134,7 @@ def staged(plan: BlockPlan, rows: Sequence[Row], change: Change = same) -> Itera
             connection.executemany("INSERT INTO r VALUES (?, ?, ?, ?, ?)", rows)
         sql = CascadeKind(plan).sql(SALT, DUCKDB)
         with _Changed(connection, change) as scratch:
-            exact = read_cascade(sql, scratch, lambda ids: {}, lambda _: None)
+            exact = read_cascade(sql, scratch, lambda ids: {}, StepProgress(lambda _: None))
             listed = connection.execute(f'SELECT * FROM "{GROUPS}"').fetchall()
             yield Stage(exact, {tuple(map(normal, key)): number for number, *key in listed})
 

@@ -112,6 +112,15 @@ def weight_of(groups: int, size: int) -> int:
     return WEIGHT_STEPS if size <= groups else math.isqrt(groups * WEIGHT_STEPS**2 // size)
 
 
+def weights_of(groups: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Compute ``weight_of`` for each of some sizes: an int64 array of their shape.
+
+    ``groups`` are fewer than 2**31. Roots of numbers below 2**32 are exact in doubles.
+    """
+    found: NDArray[np.int64] = np.sqrt(groups * WEIGHT_STEPS**2 // np.maximum(sizes, groups))
+    return found.astype(np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Units of at most ``kept`` groups, weighted down to the l2 norm of ``groups`` whole ones.

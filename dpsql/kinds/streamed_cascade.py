@@ -1,0 +1,103 @@
+"""Cascades whose units are bounded in NumPy: the exact rows of their steps, over kept pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.bounding.kept_pairs import AllPairs
+from dpsql.bounding.maker import pairs_of_units
+from dpsql.bounding.pairs import Pairs
+from dpsql.bounding.rounds import Flags, round_weights, unit_sizes, weighed_totals
+from dpsql.bounding.specification import MeasureColumns, Specification
+from dpsql.core.sql import name
+from dpsql.engines.base.engine import IntegerStream, Scratch
+from dpsql.kinds.base import GROUPS, BlockReading
+from dpsql.kinds.streamed import specification_of_found
+from dpsql.privacy.mechanisms.cascade import UnitSizes
+from dpsql.privacy.mechanisms.naming import GroupWeights
+from dpsql.privacy.mechanisms.set_union_weights import UnitItems
+from dpsql.sql.rewrite.rows import PrivateRows
+from dpsql.sql.rewrite.streamed import Streamed
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedSteps:
+    """The exact rows of a cascade's steps, over the pairs of all units. Row ids are from 1."""
+
+    pairs: Iterable[Pairs]
+    spec: Specification
+    counted: tuple[MeasureColumns, ...]
+    minimum: int
+    scratch: Scratch
+    done: Callable[[], None]
+
+    def units_in_order(self) -> Iterator[UnitItems]:
+        """Raise ``NotImplementedError``: votes are of cascades that count units alone."""
+        raise NotImplementedError
+
+    def unit_sizes(self, named: NDArray[np.int64] | None) -> UnitSizes:
+        """Count units by their number of keys, of all keys or of the named ones alone."""
+        among = None if named is None else self._flags(named)
+        found = self._step(lambda: unit_sizes(self.pairs, among))
+        sizes = np.flatnonzero(found)
+        sizes = sizes[sizes > 0]
+        return UnitSizes(sizes, found[sizes])
+
+    def unnamed_weights(self, named: NDArray[np.int64], kept: int) -> GroupWeights:
+        """Weigh groups without a name over units that keep so many groups."""
+        among = ~self._flags(named) if len(named) else None
+        weights, units = self._step(lambda: round_weights(self.pairs, self.spec, among, kept))
+        there = np.flatnonzero(units)
+        return GroupWeights(there + 1, weights[there], units[there] >= self.minimum)
+
+    def totals(self, named: NDArray[np.int64], cap: int) -> list[NDArray[np.int64]]:
+        """Total units' contributions to the named groups, in their order, by measure."""
+        among = self._flags(named)
+        found = self._step(lambda: weighed_totals(self.pairs, self.spec, self.counted, among, cap))
+        return [total[named - 1] for total in found]
+
+    def _flags(self, ids: NDArray[np.int64]) -> Flags:
+        found = np.zeros(self.spec.groups, dtype=np.bool_)
+        found[ids - 1] = True
+        return found
+
+    def _step(self, work: Callable[[], _T]) -> _T:
+        found = self.scratch.worked(work)
+        self.done()
+        return found
+
+
+@contextmanager
+def streamed_steps(
+    reading: BlockReading, scratch: Scratch, done: Callable[[], None]
+) -> Iterator[StreamedSteps]:
+    """Put rows together to pairs, unless a draw has left them, for steps that are asked for.
+
+    ``done`` is told of each step.
+    """
+    plan, stored = reading.plan, reading.pairs
+    streamed = Streamed(PrivateRows(plan, reading.salt, reading.dialect))
+    spec = specification_of_found(streamed, scratch, stored)
+    counted = tuple(
+        streamed.source(place)
+        for place, noisy in enumerate(plan.measures)
+        if noisy.noise is not None
+    )
+    minimum = plan.block.parameters.min_units_per_group
+
+    def work(stream: IntegerStream) -> AllPairs:
+        return AllPairs(stream, pairs_of_units(stream, spec))
+
+    if stored is not None:
+        yield StreamedSteps(stored.kept, spec, counted, minimum, scratch, done)
+        return
+    with closing(scratch.streamed(streamed.stream(name(GROUPS)), work)) as pairs:
+        yield StreamedSteps(pairs, spec, counted, minimum, scratch, done)
