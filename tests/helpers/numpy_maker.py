@@ -82,6 +82,9 @@ class Place:
         self.streams.append(Batches(rows, self._size, self._share))
         return work(self.streams[-1])
 
+    def worked(self, work: Callable[[], _T]) -> _T:
+        return work()
+
 
 def takes(plan: BlockPlan) -> bool:
     """Tell whether a plan can be bounded in NumPy."""

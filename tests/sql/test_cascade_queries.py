@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 import dpsql
 from dpsql.core.schema import Schema, Table, schema_of
-from dpsql.core.sql import Sql
 from dpsql.engines.base.scratch import Passed
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.duckdb.engine import DuckDBScratch
@@ -47,6 +46,7 @@ from dpsql.kinds.cascade import (
 )
 from dpsql.kinds.registry import release_kind
 from dpsql.planner import plan_block
+from dpsql.policy.limits import BoundingLimit, Limits
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Automatic, Maxima, Overrides, Parameters, check_value
@@ -774,27 +774,31 @@ def test_the_word_is_none_of_any_other_parameter() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", range(5))
+@pytest.mark.parametrize(
+    ("bounding", "way"), [(BoundingLimit.SQL, "integers"), (BoundingLimit.ANY, "worked")]
+)
 def test_a_step_that_fails_on_private_rows_keeps_the_price_and_suspends(
-    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: int, bounding: BoundingLimit, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Looks, rounds and counting: what had been reserved for all of them stays spent."""
     calls: list[float] = []
-    integers = DuckDBScratch.integers
+    reading = getattr(DuckDBScratch, way)
 
-    def failing(scratch: DuckDBScratch, sql: Sql, *given: int | list[int]) -> Any:
+    def failing(scratch: DuckDBScratch, *given: Any) -> Any:
         calls.append(con.budget().rho_spent)
         if len(calls) == step + 1:
             raise EngineError(code="engine_failed")
-        return integers(scratch, sql, *given)
+        return reading(scratch, *given)
 
-    rules = replace(RULES, defaults=Parameters(epsilon=3.0, delta=1e-6))
+    limits = Limits(bounding=bounding)
+    rules = replace(RULES, defaults=Parameters(epsilon=3.0, delta=1e-6), limits=limits)
     with duckdb.connect(str(tmp_path / "r.duckdb")) as writer:
         writer.execute(WORLD)
     with dpsql.connect(
         tmp_path / "r.duckdb", rules, tmp_path / "b.db", "ana", max_groups_contributed="auto"
     ) as con:
         price = con.explain(QUERY).reserved.rho
-        monkeypatch.setattr(DuckDBScratch, "integers", failing)
+        monkeypatch.setattr(DuckDBScratch, way, failing)
         with pytest.raises(EngineError) as caught:
             con.sql(QUERY)
         assert caught.value.__context__ is None

@@ -1,0 +1,223 @@
+"""The steps of a cascade in NumPy: those of SQL, and moved no further by one unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import duckdb
+import numpy as np
+import pytest
+from helpers.numpy_maker import PLENTY, Place, takes
+from helpers.random_examples import examples_of
+from helpers.sensitivity import Row, normal
+from helpers.support import SALT
+from hypothesis import given
+from hypothesis import strategies as st
+from test_cascade_queries import (
+    COLUMNS,
+    CROWD,
+    SOME,
+    Named,
+    Stage,
+    asked,
+    keys_named,
+    names_of,
+    rows_of_units,
+    staged,
+    violations,
+)
+
+from dpsql.bounding import kept_pairs, rounds
+from dpsql.bounding.kept_pairs import AllPairs
+from dpsql.engines.base.engine import Scratch
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.ir.plan import BlockPlan
+from dpsql.kinds.base import GROUPS, BlockReading
+from dpsql.kinds.cascade import ExactCascade
+from dpsql.kinds.streamed_cascade import streamed_steps
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
+
+QUESTIONS = (
+    "SELECT a, count(*) FROM r GROUP BY a",
+    "SELECT a, s, count(*), sum(i) FROM r WHERE f > 0 GROUP BY a, s",
+    "SELECT f, count(DISTINCT u), sum(i), avg(i) FROM r GROUP BY f",
+    "SELECT a, stddev(i), count(s), count(*) FROM r GROUP BY a",
+)
+EVERY = 10**6
+"""More keys than any unit has: it keeps all of them, whatever the hash."""
+Steps = Callable[[str], tuple[dict[int, int], Any, Any]]
+
+
+@contextmanager
+def in_numpy(plan: BlockPlan, rows: Sequence[Row], **how: int) -> Iterator[Stage]:
+    """The stage of a plan over rows, in NumPy."""
+    assert takes(plan)
+    with duckdb.connect(":memory:", config={"threads": "1"}) as connection:
+        connection.execute(f"CREATE TABLE r ({', '.join(' '.join(c) for c in COLUMNS)})")
+        if rows:
+            connection.executemany("INSERT INTO r VALUES (?, ?, ?, ?, ?)", rows)
+        place = Place(connection, how.get("seed", 0), how.get("size", 3), how.get("share", PLENTY))
+        reading = SimpleNamespace(plan=plan, salt=SALT, dialect=DUCKDB, pairs=None)
+        with streamed_steps(
+            cast(BlockReading, reading), cast(Scratch, place), lambda: None
+        ) as steps:
+            listed = connection.execute(f'SELECT * EXCLUDE ("__dpsql_hash") FROM "{GROUPS}"')
+            ids = {tuple(map(normal, key)): number for number, *key in listed.fetchall()}
+            yield Stage(ExactCascade(steps, steps.totals, lambda ids: {}), ids)
+
+
+def steps_of(stage: Stage, named: Named, cap: int) -> list[object]:
+    """All that is asked of a stage, where units keep all of their keys."""
+    return [
+        stage.sizes(None),
+        stage.sizes(named),
+        stage.weighed(frozenset(), EVERY),
+        stage.weighed(named, EVERY),
+        stage.totals(named, cap),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("question", QUESTIONS)
+@examples_of(12)
+@given(rows_of_units, names_of, st.sampled_from([1, 2, 7, 100]), st.integers(1, 2))
+def test_steps_are_those_of_sql(
+    question: str, rows: list[Row], chosen: set[int | None], cap: int, minimum: int
+) -> None:
+    found = asked(question, min_units_per_group=minimum, max_rows_contributed=2)
+    plan, named = found.plans[0], keys_named(rows, question, chosen)
+    with staged(plan, rows) as by_sql, in_numpy(plan, rows) as mine:
+        assert steps_of(mine, named, cap) == steps_of(by_sql, named, cap)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("question", QUESTIONS)
+@examples_of(12)
+@given(rows_of_units, names_of, st.integers(1, 3), st.sampled_from([1, 2, 7]), st.integers(1, 2))
+def test_one_unit_moves_every_step_within_what_the_mechanism_expects(
+    question: str, rows: list[Row], chosen: set[int | None], kept: int, cap: int, minimum: int
+) -> None:
+    plan = asked(question, min_units_per_group=minimum, max_rows_contributed=2).plans[0]
+    assert audited(plan, rows, keys_named(rows, question, chosen), kept, cap) == []
+
+
+def audited(plan: BlockPlan, rows: Sequence[Row], named: Named, kept: int, cap: int) -> list[str]:
+    found: list[str] = []
+    with in_numpy(plan, rows) as mine:
+        for unit in {row[0] for row in rows} - {None}:
+            with in_numpy(plan, [row for row in rows if row[0] != unit]) as left:
+                found += violations(plan, mine, left, named, kept, cap)
+    return found
+
+
+def test_a_unit_keeps_exactly_as_many_keys_as_it_may() -> None:
+    plan = asked(QUESTIONS[0]).plans[0]
+    rows: list[Row] = [(unit, key, 1.0, "1", 1) for unit in (1, 2) for key in range(40)]
+    with in_numpy(plan, rows) as both, in_numpy(plan, rows[:40]) as one:
+        for kept in (1, 3, 39, 40, 100):
+            weights = one.weights(frozenset(), kept)
+            assert len(weights) == min(kept, 40)
+            assert sum(both.weights(frozenset(), kept).values()) == 2 * sum(weights.values())
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_order_batches_and_spilling_change_nothing(
+    question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(len(question))
+    rows: list[Row] = [
+        (int(u), int(a), float(a), str(a % 3), int(i)) for u, a, i in rng.integers(0, 30, (400, 3))
+    ]
+    plan, named = asked(question, max_rows_contributed=2).plans[0], keys_named(rows, question, {3})
+    with in_numpy(plan, rows) as stage:
+        usual = [*steps_of(stage, named, 3), stage.weights(named, 2)]
+    monkeypatch.setattr("dpsql.bounding.partitions._TOGETHER", 2)
+    for share in (PLENTY, 1 << 14):  # the second holds some of the pairs
+        with in_numpy(plan, rows, seed=5, size=7, share=share) as stage:
+            pairs = cast(Any, stage.exact.rows).pairs
+            spilled = [isinstance(part, kept_pairs._Spilled) for part in pairs._parts]
+            assert any(spilled) == (share != PLENTY)
+            assert not all(spilled)
+            assert [*steps_of(stage, named, 3), stage.weights(named, 2)] == usual
+
+
+def test_products_beyond_64_bits_are_exact() -> None:
+    plan = asked("SELECT a, sum(i) FROM r GROUP BY a", max_rows_contributed=2).plans[0]
+    with in_numpy(plan, CROWD) as stage:
+        source = cast(Any, stage.exact.rows).counted[-1]
+    measure = replace(source.measure, weights=replace(source.measure.weights, coarsening=3 << 20))
+    values, weights = np.array([2**60, -(2**60) - 1, 5]), np.array([65536, 65535, 1])
+    expected = [
+        abs(int(v)) * int(w) // (3 << 20) * (1 if v > 0 else -1)
+        for v, w in zip(values, weights, strict=True)
+    ]
+    found = rounds._weighed(replace(source, measure=measure), values, weights)
+    assert found.tolist() == expected
+
+
+# -- broken twins ---------------------------------------------------------------------------------
+
+
+def one_more(real: Any) -> Any:
+    return lambda bounds, pairs: real(replace(bounds, kept=bounds.kept + 1), pairs)
+
+
+def all_groups(real: Any) -> Any:
+    return lambda whole, among: real(whole, None)
+
+
+def whole_weights(real: Any) -> Any:
+    return lambda groups, sizes: np.full_like(sizes, WEIGHT_STEPS)
+
+
+def unsalted(real: Any) -> Any:
+    """The order of a unit's keys is that of their numbers, which others change."""
+    return lambda bounds, pairs: real(replace(bounds, hashes=None), pairs)
+
+
+def pairs_counted(real: Any) -> Any:
+    """Sizes are numbers of pairs, each unit as many times."""
+    return lambda pairs, among: np.repeat(real(pairs, among), real(pairs, among))
+
+
+TWINS = {
+    "a unit keeps one more": ("kept_pairs", one_more),
+    "a round forgets to leave out what has a name": ("_among", all_groups),
+    "units weigh as much in each key": ("weights_of", whole_weights),
+    "the order is that of row ids, which others change": ("kept_pairs", unsalted),
+    "a pilot counts pairs": ("_sizes", pairs_counted),
+}
+
+
+@pytest.mark.slow
+def test_the_crowd_is_what_the_twins_need() -> None:
+    assert audited(asked(QUESTIONS[0]).plans[0], CROWD, SOME, 2, 2) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TWINS)
+def test_the_audit_notices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    part, twin = TWINS[name]
+    monkeypatch.setattr(rounds, part, twin(getattr(rounds, part)))
+    try:
+        found = audited(asked(QUESTIONS[0]).plans[0], CROWD, SOME, 2, 2)
+    except ValueError:  # arrays that no longer fit each other
+        return
+    assert found
+
+
+def test_pairs_that_are_read_back_are_those_written() -> None:
+    plan = asked(QUESTIONS[0]).plans[0]
+    with in_numpy(plan, CROWD) as stage:
+        real = cast(Any, stage.exact.rows).pairs
+        parts: Iterable[Any] = list(real)
+    again = AllPairs(SimpleNamespace(share=0, file=real._stream.file, proceed=list), parts)
+    for one, other in zip(parts, again, strict=True):
+        for name in ("units", "groups"):
+            assert np.array_equal(getattr(one, name), getattr(other, name))
+        assert [n.tolist() for n in one.numbers] == [n.tolist() for n in other.numbers]
+    again.close()
