@@ -183,7 +183,10 @@ def kept_pairs(spec: Specification, pairs: Pairs) -> Pairs:
     if not len(over):
         return pairs
     ours, number = owners[over], len(over)
-    hashes = hashed_pairs(pairs.units[over], spec.hashed(pairs.groups[over]), spec.words)
+    units = pairs.units[over]
+    if spec.rank_bits:  # a name is a unit with its last bits replaced by a partition, in front
+        units = (units << np.uint64(PARTITION_BITS)) >> np.uint64(spec.rank_bits)
+    hashes = hashed_pairs(units, spec.hashed(pairs.groups[over]), spec.words)
     order = _ordered(ours, (hashes >> np.uint64(64 - _HASH_BITS)).astype(np.int64))
     starts = _changes(ours)  # whose pairs are side by side, before and after
     ranks = np.arange(number) - np.flatnonzero(starts)[_starts_to_numbers(starts)]

@@ -67,6 +67,7 @@ class Specification:
     ``always``: the only group is
     there without any rows. ``estimates`` are taken at the same rows. ``beside`` are the columns of
     values, and of those out of their bounds, that are added up for others to be taken later.
+    The last ``rank_bits`` of units depend on other units, and stay out of hashes.
     """
 
     columns: tuple[StepColumn, ...]
@@ -80,6 +81,7 @@ class Specification:
     estimates: tuple[EstimateColumns, ...] = ()
     beside: tuple[tuple[MeasureColumns, int], ...] = ()
     hashes: NDArray[np.int64] | None = field(default=None, compare=False, repr=False)
+    rank_bits: int = 0
 
     def hashed(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what stands for some groups in hashes."""

@@ -178,8 +178,10 @@ class CascadeKind(ReleaseKind):
             yield read_cascade(steps, scratch, keys_of, progress, stored)
 
     def bounded_by(self, dialect: Dialect, bounding: BoundingLimit) -> BoundedBy:
-        """Choose NumPy where it bounds all that is asked."""
-        return bounded_by(self.private_rows(0, dialect), bounding)
+        """Choose NumPy where it bounds all that is asked, other than votes for keys."""
+        if self.cascade.goal is CascadeGoal.KEYS:
+            return BoundedBy(why="keys alone are asked for")
+        return bounded_by(self.private_rows(0, dialect), bounding, read_often=True)
 
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
         """List the kinds of counting that rows of the release have, each with its rows."""

@@ -5,8 +5,8 @@ The choice follows from the plan, the policy, the machine and what is installed,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from dpsql.bounding.maker import bounded, pairs_of_units
 from dpsql.bounding.specification import GroupTotals, Specification
 from dpsql.core.processors import processors
 from dpsql.core.quoting import ROW_ID
-from dpsql.core.sql import name, sql
+from dpsql.core.sql import Sql, name, sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, IntegerStream, Scratch
 from dpsql.ir.plan import BlockPlan, BoundedBy, LeftOutPlan, Maker
@@ -25,20 +25,23 @@ from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.staged import StoredPairs
 from dpsql.policy.limits import BoundingLimit
 from dpsql.sql.rewrite.rows import PrivateRows
-from dpsql.sql.rewrite.streamed import HASH_COLUMN, Streamed, StreamedPairs
+from dpsql.sql.rewrite.streamed import HASH_COLUMN, UNIT_NUMBERS, Streamed, StreamedPairs
 
+_T = TypeVar("_T")
 _FEW: Final = 2
 """The processors up to which NumPy, which works on one of them, takes no longer than SQL."""
 
 
-def bounded_by(rows: PrivateRows, bounding: BoundingLimit) -> BoundedBy:
-    """Choose what bounds the units of some rows."""
+def bounded_by(
+    rows: PrivateRows, bounding: BoundingLimit, *, read_often: bool = False
+) -> BoundedBy:
+    """Choose what bounds the units of some rows, whose pairs may be ``read_often``."""
     if bounding is BoundingLimit.SQL:
         return BoundedBy(why="limits.bounding of the policy")
     if not rows.plan.measures:
         return BoundedBy(why="nothing is measured")
     streamed = Streamed(rows)
-    objection = streamed.objection()
+    objection = streamed.objection(read_often=read_often)
     if objection is not None:
         return BoundedBy(why=objection)
     asked = bounding is BoundingLimit.ANY
@@ -46,7 +49,7 @@ def bounded_by(rows: PrivateRows, bounding: BoundingLimit) -> BoundedBy:
         return BoundedBy(why="it uses all processors, of which there are more than two")
     if not rows.dialect.streams_rows():
         return BoundedBy(why="the engine does not stream rows, or pyarrow is not installed")
-    why = "limits.bounding of the policy asks for it" if asked else "about half the work of SQL"
+    why = "limits.bounding of the policy asks for it" if asked else "less work than in SQL"
     return BoundedBy(Maker.NUMPY, why)
 
 
@@ -78,7 +81,7 @@ def streamed_rows(
         return bounded(pairs_of_units(stream, bounding), bounding)
 
     if stored is None:
-        totals = scratch.streamed(streamed.stream(groups), work)
+        totals = read_stream(streamed, scratch, groups, work)
     else:
         totals = scratch.worked(lambda: bounded(stored.kept, bounding))
     columns = [plan.block.measure_column(place) for place in range(len(plan.measures))]
@@ -90,6 +93,18 @@ def streamed_rows(
         for estimate, (kept, *climbed) in zip(reading.estimates, totals.left_out, strict=True)
     }
     return ExactRows(totals.groups + 1, measures, {}), told
+
+
+def read_stream(
+    streamed: Streamed, scratch: Scratch, groups: Sql | None, work: Callable[[IntegerStream], _T]
+) -> _T:
+    """Do work on the rows of a stream; units that are no integers have numbers for it."""
+    if not streamed.numbered:
+        return scratch.streamed(streamed.stream(groups), work)
+    scratch.store(UNIT_NUMBERS, streamed.unit_numbers())
+    found = scratch.streamed(streamed.stream(groups), work)
+    scratch.drop(UNIT_NUMBERS)
+    return found
 
 
 def specification_of_found(

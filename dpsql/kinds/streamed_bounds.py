@@ -22,7 +22,7 @@ from dpsql.ir.plan import (
 from dpsql.kinds.base import GROUPS
 from dpsql.kinds.left_out import clamped_sums
 from dpsql.kinds.staged import Stages
-from dpsql.kinds.streamed import bounded_by
+from dpsql.kinds.streamed import bounded_by, read_stream
 from dpsql.policy.limits import BoundingLimit
 from dpsql.privacy.mechanisms.bounds_choice import MOST_CHOSEN, BoundsChoice
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -108,7 +108,7 @@ def streamed_weights(
         pairs = keeper.passing(pairs_of_units(stream, bounding))
         return choice_weights(pairs, bounding, choice, sums), keeper.kept(), number
 
-    return scratch.streamed(streamed.stream(groups), work)
+    return read_stream(streamed, scratch, groups, work)
 
 
 def _streamed(draw: StreamedDraw, rows: PrivateRows) -> Streamed:

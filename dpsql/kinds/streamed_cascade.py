@@ -18,7 +18,7 @@ from dpsql.bounding.specification import MeasureColumns, Specification
 from dpsql.core.sql import name
 from dpsql.engines.base.engine import IntegerStream, Scratch
 from dpsql.kinds.base import GROUPS, BlockReading
-from dpsql.kinds.streamed import specification_of_found
+from dpsql.kinds.streamed import read_stream, specification_of_found
 from dpsql.privacy.mechanisms.cascade import UnitSizes
 from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
@@ -99,5 +99,5 @@ def streamed_steps(
     if stored is not None:
         yield StreamedSteps(stored.kept, spec, counted, minimum, scratch, done)
         return
-    with closing(scratch.streamed(streamed.stream(name(GROUPS)), work)) as pairs:
+    with closing(read_stream(streamed, scratch, name(GROUPS), work)) as pairs:
         yield StreamedSteps(pairs, spec, counted, minimum, scratch, done)

@@ -3,7 +3,8 @@
 Rows are read, filtered and clamped as for all other statements: this is the innermost SELECT of
 them. Declared keys are positions, as ever. Others are found first and stored, numbered in the order
 of the keys, each with a salted hash of its own: so what a unit keeps does not depend on which keys
-other units have.
+other units have. Units that are no integers are found and stored, too, each with an integer whose
+first bits are a salted hash of the unit, and whose last ones tell it from others of this hash.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from dpsql.sql.rewrite.rewrite import CountedValues, GatheredOf, Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows
 
 HASH_COLUMN: Final = f"{INTERNAL_PREFIX}hash"
+UNIT_NUMBERS: Final = f"{INTERNAL_PREFIX}unit_numbers"
+"""The stored table of units that are no integers."""
 _UNITS: Final = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 )
@@ -43,6 +46,8 @@ _LARGEST: Final = 2**62
 """The size below which steps and contributions fit 64 bits, and so do their differences."""
 _INTEGER: Final = SqlType.of("INTEGER")
 _NUMBER: Final = quoted(f"{INTERNAL_PREFIX}number")
+RANK_BITS: Final = 31
+"""The last bits of a unit's number, behind 32 of a hash."""
 _MOST_DECLARED: Final = 1 << 16  # groups
 
 
@@ -87,12 +92,14 @@ class Streamed:
         """Return the columns of a measure, by its index."""
         return self._sources[measure]
 
-    def objection(self) -> str | None:
-        """Say why these rows have to be bounded in SQL; None if they need not be."""
+    def objection(self, *, read_often: bool = False) -> str | None:
+        """Say why these rows have to be bounded in SQL; None if they need not be.
+
+        SQL counts units in groups as fast, unless the pairs of both are ``read_often``.
+        """
         plan, block = self.rows.plan, self.rows.plan.block
         kinds = {noisy.measure.kind for noisy in plan.measures}
-        unit = self.rows.table.column(block.unit_column)
-        if not kinds - COUNTED_DISTINCT:
+        if not kinds - COUNTED_DISTINCT and not read_often:
             return "only units are counted"
         if MeasureKind.DISTINCT in kinds:
             return "distinct values are counted"
@@ -100,13 +107,37 @@ class Streamed:
             return "each row is a unit"
         if plan.bounding is not None and plan.bounding.weighted:
             return "units are weighted"
-        if unit is None or str(unit.type) not in _UNITS:
-            return "units are no integers of 64 bits"
+        if self.rows.known and self.numbered:
+            return "units are no integers of 64 bits, and to number them takes what it saves"
         if self.rows.known and block.domain_size > _MOST_DECLARED:
             return "there are too many declared groups"
         if any(self._size(source) >= _LARGEST for source in self._sources):
             return "sums do not fit 64 bits"
         return None
+
+    @property
+    def numbered(self) -> bool:
+        """True where units are no integers of 64 bits, and have numbers in their place."""
+        unit = self.rows.table.column(self.rows.plan.block.unit_column)
+        return unit is None or str(unit.type) not in _UNITS
+
+    def unit_numbers(self) -> Sql:
+        """Write the units, each with its number, to be stored as UNIT_NUMBERS.
+
+        As many units as would have one number do not exist: of one hash there would be 2**31.
+        """
+        unit, hashed, most = self.rows.unit, quoted(HASH_COLUMN), 1 << RANK_BITS
+        rows = self._derived(self.rows.select())
+        found = sql("SELECT {} FROM {} GROUP BY {}", unit, rows, unit)
+        bits = self.dialect.salted_bits(self.rows.salt, [unit])
+        hashes = sql("SELECT {}, {} AS {} FROM {}", unit, bits, hashed, self._derived(found))
+        rank = sql(
+            "row_number() OVER (PARTITION BY {} ORDER BY {})",
+            hashed,
+            join(", ", self.rows.ascending([unit])),
+        )
+        number = sql("{} * {} + least({}, {}) - 1", hashed, most, rank, most)
+        return sql("SELECT {}, {} AS {} FROM {}", unit, number, _NUMBER, self._derived(hashes))
 
     def groups(self) -> Sql:
         """Write the keys that rows have, numbered from 1 in their order, with hashes of them."""
@@ -139,6 +170,7 @@ class Streamed:
             estimates=self._estimates,
             beside=self._beside,
             hashes=hashes,
+            rank_bits=RANK_BITS if self.numbered else 0,
         )
 
     def stream(self, groups: Sql | None) -> Sql:
@@ -146,13 +178,17 @@ class Streamed:
 
         ``groups`` names the table of :meth:`groups`; None where keys are declared.
         """
-        unit = self.dialect.try_cast(sql("here.{}", self.rows.unit), BIGINT, BIGINT)
-        unit = sql("{} AS {}", unit, self.rows.unit)
+        ours = sql("here.{}", self.rows.unit)
+        own = sql("who.{}", _NUMBER) if self.numbered else ours
+        unit = sql("{} AS {}", self.dialect.try_cast(own, BIGINT, BIGINT), self.rows.unit)
         number = self._position() if groups is None else sql("there.{} - 1", self.rows.row_id)
         number = sql("{} AS {}", self.dialect.try_cast(number, _INTEGER, BIGINT), _NUMBER)
         columns = [each.written(self.dialect, name) for name, each in self._columns.items()]
         written = join(", ", [unit, number, *columns])
         rows = sql("{} AS here", self._derived(self._rewriter.rows_in_steps(self._outside)))
+        if self.numbered:
+            same = self.dialect.same(ours, sql("who.{}", self.rows.unit))
+            rows = sql("{} JOIN {} AS who ON {}", rows, quoted(UNIT_NUMBERS), same)
         if groups is None:
             return sql("SELECT {} FROM {}", written, rows)
         same = join(
