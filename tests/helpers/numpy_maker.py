@@ -82,6 +82,9 @@ class Place:
         self.streams.append(Batches(rows, self._size, self._share))
         return work(self.streams[-1])
 
+    def drop(self, name: str) -> None:
+        self._connection.execute(f'DROP TABLE "{name}"')
+
     def worked(self, work: Callable[[], _T]) -> _T:
         return work()
 

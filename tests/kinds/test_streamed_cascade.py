@@ -11,28 +11,36 @@ from typing import Any, cast
 import duckdb
 import numpy as np
 import pytest
-from helpers.numpy_maker import PLENTY, Place, takes
+from helpers.columns import column_of
+from helpers.numpy_maker import PLENTY, Place
 from helpers.random_examples import examples_of
 from helpers.sensitivity import Row, normal
-from helpers.support import SALT
+from helpers.sql_text import generated, text
+from helpers.support import SALT, planned
 from hypothesis import given
 from hypothesis import strategies as st
 from test_cascade_queries import (
     COLUMNS,
     CROWD,
+    RULES,
     SOME,
+    Change,
     Named,
     Stage,
     asked,
     keys_named,
     names_of,
     rows_of_units,
+    same,
     staged,
     violations,
 )
 
 from dpsql.bounding import kept_pairs, rounds
 from dpsql.bounding.kept_pairs import AllPairs
+from dpsql.bounding.pairs import kept_pairs as kept_pairs_of
+from dpsql.core.schema import Table, schema_of
+from dpsql.core.sql import Sql
 from dpsql.engines.base.engine import Scratch
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan
@@ -46,21 +54,41 @@ QUESTIONS = (
     "SELECT a, s, count(*), sum(i) FROM r WHERE f > 0 GROUP BY a, s",
     "SELECT f, count(DISTINCT u), sum(i), avg(i) FROM r GROUP BY f",
     "SELECT a, stddev(i), count(s), count(*) FROM r GROUP BY a",
+    "SELECT a, count(DISTINCT u) FROM r GROUP BY a",
 )
+TEXTS = (("u", "VARCHAR"), *COLUMNS[1:])
+OF_TEXTS = schema_of(Table("r", tuple(column_of(*c) for c in TEXTS)))
 EVERY = 10**6
 """More keys than any unit has: it keeps all of them, whatever the hash."""
 Steps = Callable[[str], tuple[dict[int, int], Any, Any]]
 
 
+class _Changed(Place):
+    """A place whose stored statements are changed as a test wants."""
+
+    change: Change = staticmethod(same)
+
+    def store(self, name: str, statement: Sql) -> int:
+        return super().store(name, generated(self.change(text(statement))))
+
+
 @contextmanager
-def in_numpy(plan: BlockPlan, rows: Sequence[Row], **how: int) -> Iterator[Stage]:
+def in_numpy(
+    plan: BlockPlan,
+    rows: Sequence[Row],
+    columns: Sequence[tuple[str, str]] = COLUMNS,
+    change: Change = same,
+    **how: int,
+) -> Iterator[Stage]:
     """The stage of a plan over rows, in NumPy."""
-    assert takes(plan)
     with duckdb.connect(":memory:", config={"threads": "1"}) as connection:
-        connection.execute(f"CREATE TABLE r ({', '.join(' '.join(c) for c in COLUMNS)})")
+        connection.execute(f"CREATE TABLE r ({', '.join(' '.join(c) for c in columns)})")
         if rows:
             connection.executemany("INSERT INTO r VALUES (?, ?, ?, ?, ?)", rows)
-        place = Place(connection, how.get("seed", 0), how.get("size", 3), how.get("share", PLENTY))
+        place = _Changed(
+            connection, how.get("seed", 0), how.get("size", 3), how.get("share", PLENTY)
+        )
+        place.change = change
         reading = SimpleNamespace(plan=plan, salt=SALT, dialect=DUCKDB, pairs=None)
         with streamed_steps(
             cast(BlockReading, reading), cast(Scratch, place), lambda: None
@@ -105,11 +133,13 @@ def test_one_unit_moves_every_step_within_what_the_mechanism_expects(
     assert audited(plan, rows, keys_named(rows, question, chosen), kept, cap) == []
 
 
-def audited(plan: BlockPlan, rows: Sequence[Row], named: Named, kept: int, cap: int) -> list[str]:
+def audited(
+    plan: BlockPlan, rows: Sequence[Row], named: Named, kept: int, cap: int, *table: Any
+) -> list[str]:
     found: list[str] = []
-    with in_numpy(plan, rows) as mine:
+    with in_numpy(plan, rows, *table) as mine:
         for unit in {row[0] for row in rows} - {None}:
-            with in_numpy(plan, [row for row in rows if row[0] != unit]) as left:
+            with in_numpy(plan, [row for row in rows if row[0] != unit], *table) as left:
                 found += violations(plan, mine, left, named, kept, cap)
     return found
 
@@ -157,6 +187,50 @@ def test_products_beyond_64_bits_are_exact() -> None:
     ]
     found = rounds._weighed(replace(source, measure=measure), values, weights)
     assert found.tolist() == expected
+
+
+# -- units that are texts --------------------------------------------------------------------------
+
+
+def of_texts(question: str, **parameters: Any) -> BlockPlan:
+    found = planned(question, OF_TEXTS, RULES, max_groups_contributed="auto", **parameters)
+    return found.plans[0]
+
+
+def one_hash(statement: str) -> str:
+    """All units have one hash: their ranks alone tell them apart."""
+    hashed = f'CAST(hash(hash({SALT}, "__dpsql_unit")) >> 32 AS BIGINT)'
+    return statement.replace(hashed, "4294967295")
+
+
+def in_texts(rows: Sequence[Row]) -> list[Row]:
+    return [(None if unit is None else f"unit {unit}", *row) for unit, *row in rows]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("change", [same, one_hash])
+def test_units_that_are_texts_are_told_apart(question: str, change: Change) -> None:
+    named = keys_named(CROWD, question, {1, 2, 3})
+    with in_numpy(asked(question).plans[0], CROWD) as stage:
+        expected = steps_of(stage, named, 2)
+    with in_numpy(of_texts(question), in_texts(CROWD), TEXTS, change) as stage:
+        assert steps_of(stage, named, 2) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [same, one_hash])
+def test_other_units_of_texts_do_not_change_what_a_unit_keeps(
+    change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, rows = of_texts(QUESTIONS[0]), in_texts(CROWD)
+    assert audited(plan, rows, SOME, 2, 2, TEXTS, change) == []
+    if change is one_hash:  # where a rank goes into hashes, others do
+        monkeypatch.setattr(rounds, "kept_pairs", ranked(kept_pairs_of))
+        assert audited(plan, rows, SOME, 2, 2, TEXTS, change)
+
+
+def ranked(real: Any) -> Any:
+    return lambda bounds, pairs: real(replace(bounds, rank_bits=0), pairs)
 
 
 # -- broken twins ---------------------------------------------------------------------------------
