@@ -48,7 +48,8 @@ def streamed_draw(
     several = choice.rows is not None and choice.rows.shared
     if several or not all(map(_fits, plan.block.sums_alone)):
         return None
-    if bounded_by(PrivateRows(plan, 0, dialect), bounding).maker is not Maker.NUMPY:
+    rows = PrivateRows(plan, 0, dialect)
+    if bounded_by(rows, bounding, read_often=shared).maker is not Maker.NUMPY:
         return None
     return StreamedDraw(plan, dialect, _beside(plan, choice) if shared else ())
 

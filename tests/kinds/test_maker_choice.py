@@ -38,5 +38,21 @@ def test_processors_and_the_policy_choose(
                 assert block.maker.startswith(maker)
 
 
+def test_pairs_that_rounds_read_again_are_worth_it_on_more_processors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world_file(tmp_path / "world.duckdb", "SELECT 1") as path:
+        pass
+    with dpsql.connect(path, policy(), tmp_path / "budget.db", ANALYST) as con:
+        for question in (SUM, "SELECT k, COUNT(DISTINCT uid) AS t FROM visits GROUP BY k"):
+            for number, maker in {2: "NumPy", 4: "NumPy", 5: "SQL: it uses all proc"}.items():
+                monkeypatch.setattr("dpsql.kinds.streamed.processors", partial(int, number))
+                text = f"{question} ORDER BY {number} + t"
+                block = con.explain(text, max_groups_contributed="auto").blocks[0]
+                assert block.maker.startswith(maker)
+        keys = con.explain("SELECT DISTINCT k FROM visits", max_groups_contributed="auto")
+        assert keys.blocks[0].maker == "SQL: keys alone are asked for"
+
+
 def test_the_usual_limit_is_auto() -> None:
     assert Limits().bounding is BoundingLimit.AUTO
