@@ -8,6 +8,7 @@ Run with ``make bench`` or ``python benchmarks/speed.py [--rows N]``. Generates 
 * counts and sums by item and by 20 declared keys, weighted units, a cast that fails on 22% of rows:
   the generated SQL that bounds contributions, against the plain query, in the engine's CPU seconds;
 * the same of them that NumPy bounds, as whole questions, against the plain query and against SQL;
+* questions without an option, which find all numbers themselves, in NumPy and in SQL;
 * some of these against SQL by hand that bounds the same in floating point, with sums that depend on
   the order of rows: what an engine takes to group by unit in any case;
 * questions with the look at what bounding leaves out that they take by default, asked for the first
@@ -280,6 +281,45 @@ def makers(
     return found
 
 
+WITHOUT_OPTIONS = {
+    "COUNT(*) by item": "SELECT item, COUNT(*) AS n FROM visits WHERE amount > {} GROUP BY item",
+    "SUM by item": "SELECT item, SUM(amount) AS s FROM visits WHERE amount > {} GROUP BY item",
+    "units by item": "SELECT item, COUNT(DISTINCT user_id) AS n FROM visits WHERE amount > {} "
+    "GROUP BY item",
+    "SUM by 20 declared keys": "SELECT category, SUM(amount) AS s FROM visits WHERE amount > {} "
+    "GROUP BY category",
+}
+
+
+def without_options(
+    database: Path, ledger: Path, plain: duckdb.DuckDBPyConnection, runs: int
+) -> list[Ratio]:
+    """Set questions without an option, which find all numbers themselves, beside plain ones."""
+    found, conditions = [], count(1)
+
+    def ask(con: dpsql.Connection, asked: str) -> object:
+        # Another condition each time: what was found before is known.
+        return con.sql(asked.format(-next(conditions)))
+
+    for limit, where in ((BoundingLimit.ANY, "NumPy"), (BoundingLimit.SQL, "SQL")):
+        policy = replace(
+            POLICY, defaults=Parameters(epsilon=1.0, delta=1e-6), limits=Limits(bounding=limit)
+        )
+        with dpsql.connect(database, policy, ledger, "bench") as con:
+            for name, asked in WITHOUT_OPTIONS.items():
+                found.append(
+                    compare(
+                        f"{name}, without an option: bounded in {where} / plain query",
+                        0.0,
+                        runs,
+                        partial(plain.execute, asked.format(0)),
+                        partial(ask, con, asked),
+                        cpu_seconds,
+                    )
+                )
+    return found
+
+
 _VISITED = "visits GROUP BY user_id, category"
 _FIRST = "dense_rank() OVER (PARTITION BY user_id ORDER BY hash(user_id, category), category)"
 _SUM = "least(greatest(sum(least(greatest(amount, 0), 100)), 0), 500)"
@@ -475,6 +515,7 @@ def main() -> None:
             in_numpy = replace(POLICY, limits=Limits(bounding=BoundingLimit.ANY))
             with dpsql.connect(database, in_numpy, ledger, "bench") as other:
                 ratios += makers(other, con, plain, options.runs)
+            ratios += without_options(database, ledger, plain, min(3, options.runs))
             overheads = small_overheads(con, plain) | join_overheads(con, plain)
         plain.close()
         examination = examination_ms(database)
