@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from io import RawIOBase
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 class ArrayFile:
-    """Arrays in a file that ``opener`` opens once there are any."""
+    """Arrays in a file that ``opener`` opens once there are any, and that is closed with this."""
 
     def __init__(self, opener: Callable[[], RawIOBase]) -> None:
         self._opener = opener
@@ -22,6 +23,7 @@ class ArrayFile:
         """Write an array of one dimension; returns its place."""
         if self._file is None:
             self._file = self._opener()
+            finalize(self, self._file.close)
         place, view, done = self._end, values.data.cast("B"), 0
         self._file.seek(place)
         while done < len(view):

@@ -169,9 +169,9 @@ class CascadeKind(ReleaseKind):
         with reading.rows.scratch() as scratch:
             keys_of = progress.ending(keys_in(scratch, reading))
             if reading.block.bounded_by.maker is Maker.NUMPY:
-                with streamed_steps(reading, scratch, progress.step) as rows:
-                    progress.staged(1, 1)
-                    yield ExactCascade(rows, rows.totals, keys_of)
+                rows = streamed_steps(reading, scratch, progress.step)
+                progress.staged(1, 1)
+                yield ExactCascade(rows, rows.totals, keys_of)
                 return
             steps = self._over(self.rows_of(reading))
             stored = None if reading.stage is None else reading.stage.table

@@ -5,8 +5,11 @@ As for groups it follows from the plan, the policy, the machine and what is inst
 
 from __future__ import annotations
 
-from dpsql.bounding.kept_pairs import KeptPairs, PairKeeper
+from collections.abc import Iterable
+
+from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.maker import pairs_of_units
+from dpsql.bounding.pairs import Pairs
 from dpsql.bounding.weights import choice_weights
 from dpsql.core.sql import name
 from dpsql.engines.base.dialect import Dialect
@@ -78,8 +81,11 @@ def read_streamed_weights(
     Their pairs are left in ``stages`` for a block that is read after it.
     """
     place = stages.open(prepared.tables)
-    weights, kept, groups = streamed_weights(draw, prepared.choice, place.salt, place.place)
-    if kept is None or prepared.block is None:
+    shared = prepared.block is not None
+    weights, kept, groups = streamed_weights(
+        draw, prepared.choice, place.salt, place.place, keep=shared
+    )
+    if kept is None:
         place.close()
     else:
         rows, stored = PrivateRows(draw.plan, place.salt, draw.dialect), name(GROUPS)
@@ -89,11 +95,11 @@ def read_streamed_weights(
 
 
 def streamed_weights(
-    draw: StreamedDraw, choice: BoundsChoice, salt: int, scratch: Scratch
+    draw: StreamedDraw, choice: BoundsChoice, salt: int, scratch: Scratch, *, keep: bool = False
 ) -> tuple[_Weights, KeptPairs | None, int]:
     """Read the exact weights of a draw, under a salt of this read alone.
 
-    Beside them its pairs, None where they are too many to be kept, and their number of groups.
+    Beside them its pairs, None unless they are to be kept, and their number of groups.
     """
     plan = draw.plan
     streamed = _streamed(draw, PrivateRows(plan, salt, draw.dialect))
@@ -105,9 +111,9 @@ def streamed_weights(
     sums = [streamed.source(plan.block.measures.index(m)) for m in plan.block.sums_alone]
 
     def work(stream: IntegerStream) -> tuple[_Weights, KeptPairs | None, int]:
-        keeper = PairKeeper(stream)
-        pairs = keeper.passing(pairs_of_units(stream, bounding))
-        return choice_weights(pairs, bounding, choice, sums), keeper.kept(), number
+        pairs: Iterable[Pairs] = pairs_of_units(stream, bounding)
+        kept = KeptPairs.of(stream, pairs) if keep else None
+        return choice_weights(pairs if kept is None else kept, bounding, choice, sums), kept, number
 
     return read_stream(streamed, scratch, groups, work)
 

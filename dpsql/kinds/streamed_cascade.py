@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.bounding.kept_pairs import AllPairs
+from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.maker import pairs_of_units
-from dpsql.bounding.pairs import Pairs
 from dpsql.bounding.rounds import Flags, round_weights, unit_sizes, weighed_totals
 from dpsql.bounding.specification import MeasureColumns, Specification
 from dpsql.core.sql import name
@@ -32,7 +30,7 @@ _T = TypeVar("_T")
 class StreamedSteps:
     """The exact rows of a cascade's steps, over the pairs of all units. Row ids are from 1."""
 
-    pairs: Iterable[Pairs]
+    pairs: KeptPairs
     spec: Specification
     counted: tuple[MeasureColumns, ...]
     minimum: int
@@ -75,10 +73,9 @@ class StreamedSteps:
         return found
 
 
-@contextmanager
 def streamed_steps(
     reading: BlockReading, scratch: Scratch, done: Callable[[], None]
-) -> Iterator[StreamedSteps]:
+) -> StreamedSteps:
     """Put rows together to pairs, unless a draw has left them, for steps that are asked for.
 
     ``done`` is told of each step.
@@ -93,11 +90,10 @@ def streamed_steps(
     )
     minimum = plan.block.parameters.min_units_per_group
 
-    def work(stream: IntegerStream) -> AllPairs:
-        return AllPairs(stream, pairs_of_units(stream, spec))
+    def work(stream: IntegerStream) -> KeptPairs:
+        return KeptPairs.of(stream, pairs_of_units(stream, spec))
 
-    if stored is not None:
-        yield StreamedSteps(stored.kept, spec, counted, minimum, scratch, done)
-        return
-    with closing(read_stream(streamed, scratch, name(GROUPS), work)) as pairs:
-        yield StreamedSteps(pairs, spec, counted, minimum, scratch, done)
+    kept = None if stored is None else stored.kept
+    if kept is None:
+        kept = read_stream(streamed, scratch, name(GROUPS), work)
+    return StreamedSteps(kept, spec, counted, minimum, scratch, done)

@@ -37,7 +37,7 @@ from test_cascade_queries import (
 )
 
 from dpsql.bounding import kept_pairs, rounds
-from dpsql.bounding.kept_pairs import AllPairs
+from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.pairs import kept_pairs as kept_pairs_of
 from dpsql.core.schema import Table, schema_of
 from dpsql.core.sql import Sql
@@ -90,12 +90,10 @@ def in_numpy(
         )
         place.change = change
         reading = SimpleNamespace(plan=plan, salt=SALT, dialect=DUCKDB, pairs=None)
-        with streamed_steps(
-            cast(BlockReading, reading), cast(Scratch, place), lambda: None
-        ) as steps:
-            listed = connection.execute(f'SELECT * EXCLUDE ("__dpsql_hash") FROM "{GROUPS}"')
-            ids = {tuple(map(normal, key)): number for number, *key in listed.fetchall()}
-            yield Stage(ExactCascade(steps, steps.totals, lambda ids: {}), ids)
+        steps = streamed_steps(cast(BlockReading, reading), cast(Scratch, place), lambda: None)
+        listed = connection.execute(f'SELECT * EXCLUDE ("__dpsql_hash") FROM "{GROUPS}"')
+        ids = {tuple(map(normal, key)): number for number, *key in listed.fetchall()}
+        yield Stage(ExactCascade(steps, steps.totals, lambda ids: {}), ids)
 
 
 def steps_of(stage: Stage, named: Named, cap: int) -> list[object]:
@@ -169,7 +167,7 @@ def test_order_batches_and_spilling_change_nothing(
     for share in (PLENTY, 1 << 14):  # the second holds some of the pairs
         with in_numpy(plan, rows, seed=5, size=7, share=share) as stage:
             pairs = cast(Any, stage.exact.rows).pairs
-            spilled = [isinstance(part, kept_pairs._Spilled) for part in pairs._parts]
+            spilled = [isinstance(part, kept_pairs._Spilled) for part in pairs.parts]
             assert any(spilled) == (share != PLENTY)
             assert not all(spilled)
             assert [*steps_of(stage, named, 3), stage.weights(named, 2)] == usual
@@ -289,9 +287,10 @@ def test_pairs_that_are_read_back_are_those_written() -> None:
     with in_numpy(plan, CROWD) as stage:
         real = cast(Any, stage.exact.rows).pairs
         parts: Iterable[Any] = list(real)
-    again = AllPairs(SimpleNamespace(share=0, file=real._stream.file, proceed=list), parts)
+    again = KeptPairs.of(
+        cast(Any, SimpleNamespace(share=0, file=real.stream.file, proceed=list)), parts
+    )
     for one, other in zip(parts, again, strict=True):
         for name in ("units", "groups"):
             assert np.array_equal(getattr(one, name), getattr(other, name))
         assert [n.tolist() for n in one.numbers] == [n.tolist() for n in other.numbers]
-    again.close()

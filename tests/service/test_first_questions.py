@@ -18,7 +18,7 @@ from helpers.zero_noise import silence
 
 import dpsql
 from dpsql.bounding import kept_pairs
-from dpsql.bounding.kept_pairs import KeptPairs, PairKeeper
+from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.pairs import Pairs
 from dpsql.budget.question import read_record
 from dpsql.core.sql import Sql
@@ -189,7 +189,7 @@ def bounds_of(monkeypatch: pytest.MonkeyPatch, *, staged: bool) -> None:
     monkeypatch.setattr(BoundDraw, "draw", lambda self, *_: self.rungs[-1])
     if not staged:
         monkeypatch.setattr(base, "stage_of", lambda rows: None)
-        monkeypatch.setattr(PairKeeper, "kept", lambda self: None)
+        monkeypatch.setattr(Stages, "keep", lambda self, stage, place, *_: place.close())
 
 
 @pytest.mark.slow
