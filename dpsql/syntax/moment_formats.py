@@ -49,6 +49,23 @@ _OF_TO_CHAR: Final[Mapping[str, str]] = {
 }
 _WORDS: Final = "|".join(sorted(_OF_TO_CHAR, key=len, reverse=True))
 _PIECE: Final = re.compile(rf'(?P<word>{_WORDS})|"(?P<quoted>[^"\\]*)"|(?P<mark>[^A-Za-z"\\%])')
+_OF_PATTERN: Final[Mapping[str, str]] = {
+    "yyyy": "%Y",
+    "yy": "%y",
+    "MMMM": "%B",
+    "MMM": "%b",
+    "MM": "%m",
+    "dd": "%d",
+    "HH": "%H",
+    "mm": "%M",
+    "ss": "%S",
+    "EEEE": "%A",
+    "DDD": "%j",
+}
+_OF_LETTERS: Final = re.compile(
+    rf"(?P<word>{'|'.join(rf'(?<!{name[0]}){name}(?!{name[0]})' for name in _OF_PATTERN)})"
+    r"|'(?P<quoted>[^'%]+)'|(?P<mark>[^A-Za-z'%])"
+)
 _OF_DATE_FORMAT: Final[Mapping[str, str]] = {
     **{f"%{same}": f"%{same}" for same in "YymdHfpjabT"},
     "%i": "%M",
@@ -101,12 +118,33 @@ def of_to_char(text: str) -> str | None:
     return "".join(found)
 
 
-def of_date_format(text: str) -> str | None:
-    """Write a format of MySQL's date_format as one of strftime; None for an unknown one.
+def of_pattern(text: str) -> str | None:
+    """Write a pattern of letters as a format of strftime; None for an unknown one.
 
-    >>> of_date_format("%Y-%m %H:%i")
-    '%Y-%m %H:%M'
+    >>> of_pattern("dd MMM yyyy"), of_pattern("YYYY")
+    ('%d %b %Y', None)
     """
+    found, at = [], 0
+    while at < len(text):
+        piece = _OF_LETTERS.match(text, at)
+        if piece is None:
+            return None
+        word = piece["word"]
+        found.append(_OF_PATTERN[word] if word else piece["quoted"] or piece["mark"] or "")
+        at = piece.end()
+    return "".join(found)
+
+
+def of_date_format(text: str) -> str | None:
+    """Write a format of MySQL's or Spark's date_format as one of strftime; None for an unknown one.
+
+    MySQL's directives begin with ``%``; without any it is a pattern of letters, as Java has them.
+
+    >>> of_date_format("%Y-%m %H:%i"), of_date_format("yyyy-MM HH:mm")
+    ('%Y-%m %H:%M', '%Y-%m %H:%M')
+    """
+    if "%" not in text:
+        return of_pattern(text)
     pieces = [_OF_DATE_FORMAT.get(p, p) for p in re.findall(r"%.?|[^%]+", text, re.DOTALL)]
     known = all(not p.startswith("%") or p in (*DIRECTIVES, "%%", "%T") for p in pieces)
     return "".join(pieces) if known else None

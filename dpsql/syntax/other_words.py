@@ -18,6 +18,8 @@ from typing import Final, TypeAlias, cast
 from sqlglot import exp
 from sqlglot.parsers.duckdb import DuckDBParser
 
+from dpsql.core.schema import fold
+
 _Build: TypeAlias = Callable[[list[exp.Expr]], exp.Expr]
 
 _UNITS: Final = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "QUARTER", "YEAR"})
@@ -88,7 +90,8 @@ INSTEAD: Final[Mapping[str, str]] = {
     "'n.*'. SQL's % and _ belong to LIKE.",
     "escape": "LIKE … ESCAPE takes a constant pattern of texts, with % at its ends or once between "
     "two. Else write s ~ '…', a regular expression.",
-    "glob": "Write LIKE, with % for * and _ for ?.",
+    "glob": "GLOB takes a constant pattern of texts and *. Else write LIKE, with _ for ?, or "
+    "s ~ '…', a regular expression.",
 }
 """What to write instead of a call that is refused, by the name of the function."""
 
@@ -279,6 +282,56 @@ def _choice_by_null(value: exp.Expr, other: exp.Expr, null: exp.Expr) -> exp.Exp
     return _choice(_null_test(value), null, other)
 
 
+def _part(unit: str, value: exp.Expr) -> exp.Expr:
+    return exp.Extract(this=exp.var(unit), expression=value)
+
+
+def _part_named(name: str) -> _Build:
+    """Build a part of a moment with a bare unit in front; in quotes it is DuckDB's."""
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        unit = bare_unit(arguments[0]) if len(arguments) == _TWO else None
+        return _left(name, arguments) if unit not in _UNITS else _part(unit, arguments[1])
+
+    return build
+
+
+def _year_and_month(value: exp.Expr) -> exp.Expr:
+    hundred = exp.Mul(this=_part("YEAR", value), expression=exp.Literal.number(100))
+    return exp.Paren(this=exp.Add(this=hundred, expression=_part("MONTH", value.copy())))
+
+
+def _start_of(unit: str, *, day: bool) -> Callable[[exp.Expr], exp.Expr]:
+    def build(value: exp.Expr) -> exp.Expr:
+        start = exp.TimestampTrunc(this=value, unit=_unit(unit))
+        return _date(start) if day else start
+
+    return build
+
+
+def _if(kind: type[exp.Expr]) -> Callable[[exp.Expr, exp.Expr], exp.Expr]:
+    return lambda value, test: exp.Filter(this=kind(this=value), expression=exp.Where(this=test))
+
+
+def _formatted(pattern: exp.Expr, moment: exp.Expr) -> exp.Expr:
+    return exp.TimeToStr(this=moment, format=pattern)
+
+
+def _square(value: exp.Expr) -> exp.Expr:
+    return exp.Pow(this=value, expression=exp.Literal.number(2))
+
+
+def _whole_seconds(value: exp.Expr) -> exp.Expr:
+    return exp.cast(exp.Floor(this=exp.TimeToUnix(this=value)), exp.DType.BIGINT)
+
+
+def _end_part(text: exp.Expr, delimiter: exp.Expr, count: exp.Expr) -> exp.Expr:
+    """Read the text before the first delimiter, or behind the last one."""
+    if count not in (exp.Literal.number(1), exp.Literal.number(-1)):
+        return _left("SUBSTRING_INDEX", [text, delimiter, count])
+    return exp.SplitPart(this=text, delimiter=delimiter, part_index=count)
+
+
 def _filled(value: exp.Expr, other: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=value, expressions=[other])
 
@@ -314,6 +367,40 @@ _BUILDS: Final[Mapping[str, _Build]] = {
         name: _of(name, two=_json_text)
         for name in ("GET_JSON_OBJECT", "JSON_EXTRACT_PATH_TEXT", "JSON_EXTRACT_STRING")
     },
+    **{name: _part_named(name) for name in ("DATEPART", "DATE_PART")},
+    **{
+        f"TO{unit}": _of(f"TO{unit}", one=partial(_part, unit))
+        for unit in ("YEAR", "QUARTER", "MONTH", "HOUR", "MINUTE", "SECOND")
+    },
+    "TODAYOFMONTH": _of("TODAYOFMONTH", one=partial(_part, "DAY")),
+    "TODAYOFWEEK": _of("TODAYOFWEEK", one=partial(_part, "ISODOW")),
+    "TOYYYYMM": _of("TOYYYYMM", one=_year_and_month),
+    "TODATE": _of("TODATE", one=_date),
+    "TOMONDAY": _of("TOMONDAY", one=_start_of("WEEK", day=True)),
+    **{
+        f"TOSTARTOF{unit}": _of(
+            f"TOSTARTOF{unit}", one=_start_of(unit, day=unit in ("MONTH", "QUARTER", "YEAR"))
+        )
+        for unit in ("SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "QUARTER", "YEAR")
+    },
+    **{
+        name: _of(name, two=_if(kind))
+        for name, kind in (("SUMIF", exp.Sum), ("AVGIF", exp.Avg), ("MINIF", exp.Min))
+    },
+    "MAXIF": _of("MAXIF", two=_if(exp.Max)),
+    "UNIQ": _of("UNIQ", one=_called(exp.ApproxDistinct)),
+    "UNIQEXACT": _of(
+        "UNIQEXACT", one=lambda value: exp.Count(this=exp.Distinct(expressions=[value]))
+    ),
+    "COUNT_BIG": _of("COUNT_BIG", one=_called(exp.Count)),
+    **{
+        name: _of(name, two=_formatted)
+        for name in ("FORMAT_DATE", "FORMAT_TIMESTAMP", "FORMAT_DATETIME")
+    },
+    **{name: _of(name, one=_whole_seconds) for name in ("UNIX_TIMESTAMP", "UNIX_SECONDS")},
+    "SIZE": _of("SIZE", one=_called(exp.Length)),
+    "SQUARE": _of("SQUARE", one=_square),
+    "SUBSTRING_INDEX": _of("SUBSTRING_INDEX", three=_end_part),
     "VAR": _of("VAR", one=_called(exp.Variance)),
     "VARP": _of("VARP", one=_called(exp.VariancePop)),
     "STD": _of("STD", one=_called(exp.Stddev)),  # of a sample, but in MySQL; docs/sql.md says so
@@ -370,6 +457,19 @@ _FIRST: Final = {"OFFSET": 0, "ORDINAL": 1}
 
 def _whole(node: exp.Expr | None) -> int | None:
     return int(node.this) if isinstance(node, exp.Literal) and node.is_int else None
+
+
+def settle_shares(tree: exp.Expr) -> None:
+    """Read ``RATIO_TO_REPORT(x) OVER (…)`` as ``x / SUM(x) OVER (…)``; ``tree`` is changed."""
+    for window in list(tree.find_all(exp.Window)):
+        share = window.this
+        named = isinstance(share, exp.Anonymous) and fold(share.name) == "ratio_to_report"
+        if named and len(share.expressions) == 1:
+            value = exp.Paren(this=share.expressions[0])
+            whole = window.copy()
+            whole.set("this", exp.Sum(this=value.this.copy()))
+            nonzero = exp.Nullif(this=whole, expression=exp.Literal.number(0))
+            window.replace(exp.Paren(this=exp.Div(this=value, expression=nonzero)))
 
 
 def settle_quantified(tree: exp.Expr) -> None:

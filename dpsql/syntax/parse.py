@@ -25,7 +25,7 @@ from dpsql.core.schema import fold
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
 from dpsql.syntax.bracketed_names import with_bracketed_names
 from dpsql.syntax.dialect import PrivateDuckDB
-from dpsql.syntax.other_words import settle_quantified, settle_quantile_lists
+from dpsql.syntax.other_words import settle_quantified, settle_quantile_lists, settle_shares
 
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
@@ -156,6 +156,7 @@ def parse(text: str) -> exp.Query:
     _fetch_as_limit(nodes)
     settle_quantile_lists(tree)
     settle_quantified(tree)
+    settle_shares(tree)
     write_moments(tree)
     return tree
 

@@ -36,6 +36,32 @@ SAME = [
      "FROM visits",
      "SELECT QUANTILE(n, 0.5), QUANTILE(n, 0.9), QUANTILE(n, 0.1) FROM visits"),
     ("SELECT APPROX_MEDIAN(n) FROM visits", "SELECT MEDIAN(n) FROM visits"),
+    ("SELECT COUNT_BIG(*), COUNT_BIG(DISTINCT s) FROM visits GROUP BY DATEPART(year, d)",
+     "SELECT COUNT(*), COUNT(DISTINCT s) FROM visits GROUP BY EXTRACT(YEAR FROM d)"),
+    ("SELECT sumIf(n, k > 1), avgIf(n, k > 1), uniqExact(s) FROM visits WHERE toHour(ts) = 1",
+     "SELECT SUM(n) FILTER (WHERE k > 1), AVG(n) FILTER (WHERE k > 1), COUNT(DISTINCT s) "
+     "FROM visits WHERE EXTRACT(HOUR FROM ts) = 1"),
+    ("SELECT toDate(ts) AS a, COUNT(*) FROM visits WHERE toYYYYMM(d) > 202001 GROUP BY a",
+     "SELECT DATE(ts) AS a, COUNT(*) FROM visits "
+     "WHERE (EXTRACT(YEAR FROM d) * 100 + EXTRACT(MONTH FROM d)) > 202001 GROUP BY a"),
+    ("SELECT toStartOfHour(ts) AS a, toMonday(d) AS b, COUNT(*) FROM visits GROUP BY a, b",
+     "SELECT date_trunc('hour', ts) AS a, DATE(date_trunc('week', d)) AS b, COUNT(*) FROM visits "
+     "GROUP BY a, b"),
+    ("SELECT FORMAT_DATE('%Y-%m', d) AS m, COUNT(*) FROM visits GROUP BY m",
+     "SELECT strftime(d, '%Y-%m') AS m, COUNT(*) FROM visits GROUP BY m"),
+    ("SELECT date_format(d, 'dd MMM yyyy') AS m, COUNT(*) FROM visits GROUP BY m",
+     "SELECT strftime(d, '%d %b %Y') AS m, COUNT(*) FROM visits GROUP BY m"),
+    ("SELECT EXTRACT(ISOWEEK FROM ts) AS w, EXTRACT(DATE FROM ts) AS a, COUNT(*) FROM visits "
+     "GROUP BY w, a",
+     "SELECT EXTRACT(WEEK FROM ts) AS w, DATE(ts) AS a, COUNT(*) FROM visits GROUP BY w, a"),
+    ("SELECT SUBSTRING_INDEX(s, '-', 1) AS a, SUBSTRING_INDEX(s, '-', -1) AS b, COUNT(*) "
+     "FROM visits GROUP BY a, b",
+     "SELECT split_part(s, '-', 1) AS a, split_part(s, '-', -1) AS b, COUNT(*) FROM visits "
+     "GROUP BY a, b"),
+    ("SELECT COUNT(*) FROM visits WHERE s GLOB 'a*b' AND SQUARE(n) > 4",
+     "SELECT COUNT(*) FROM visits WHERE s LIKE 'a%b' AND n ** 2 > 4"),
+    ("SELECT s, RATIO_TO_REPORT(COUNT(*)) OVER () AS share FROM visits GROUP BY s",
+     "SELECT s, COUNT(*) / NULLIF(SUM(COUNT(*)) OVER (), 0) AS share FROM visits GROUP BY s"),
     ("SELECT COUNTIF(n > 3) FROM visits", "SELECT COUNT_IF(n > 3) FROM visits"),
     ("SELECT TOP 3 s, COUNT(*) AS c FROM visits GROUP BY s ORDER BY c DESC",
      "SELECT s, COUNT(*) AS c FROM visits GROUP BY s ORDER BY c DESC LIMIT 3"),

@@ -560,6 +560,14 @@ def _collated(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return node.this if fold(node.expression.name) in _BYTEWISE else None
 
 
+def _globbed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write GLOB 'a*' as LIKE 'a%', of a constant pattern of texts; ``?`` stands for a byte."""
+    pattern = _text(node.expression)
+    if pattern is None or set(pattern) & set("%_?[]\\"):
+        return None
+    return exp.Like(this=node.this, expression=exp.Literal.string(pattern.replace("*", "%")))
+
+
 def _joined_by(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write concat_ws('-', a, b): what is there with the separator before each, but the first."""
     separator, *values = node.expressions
@@ -850,6 +858,10 @@ def _extracted_part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     part, of = extracted_part(node.this), node.expression
     if part == "epoch":
         return exp.TimeToUnix(this=of)
+    if part == "date":
+        return exp.cast(of, exp.DType.DATE)
+    if part == "isoweek":
+        return exp.Extract(this=exp.var("WEEK"), expression=of)
     if part == "year" and isinstance(of, exp.Anonymous) and fold(of.name) == "age":
         return _years(of.expressions, type_of)
     return None
@@ -1085,6 +1097,7 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.SplitPart: _last_part,
     exp.Length: _number_of_parts,
     exp.Translate: _translated,
+    exp.Glob: _globbed,
     exp.Format: _printed,
     exp.ArrayOverlaps: _overlapping,
     exp.Like: _like,
