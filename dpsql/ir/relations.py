@@ -261,11 +261,25 @@ class Sorted:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows near a row that a function is of: from ``first`` to ``last``, counted from it.
+
+    They are distances in rows, or ``by_value`` in the only column of the order, a DOUBLE; there 0
+    means the row's equals. Negative ones lie before the row, and None is the end of its part.
+    """
+
+    first: float | None
+    last: float | None
+    by_value: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PlaceValue:
     """A new column: a function of a row's place among those that are the same in ``among``.
 
     These hold the privacy unit; ``argument`` is a column, and ``distance`` a number of rows.
     Of a function that tells equals apart, ``order`` leaves none open that differ in any column.
+    Without a ``frame`` it is of the rows up to the row and its equals.
     """
 
     name: str
@@ -274,6 +288,7 @@ class PlaceValue:
     among: tuple[str, ...]
     order: tuple[Sorted, ...]
     distance: int = 0
+    frame: Frame | None = None
 
 
 @dataclass(frozen=True, slots=True)

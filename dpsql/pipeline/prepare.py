@@ -89,6 +89,7 @@ from dpsql.sql.expressions.first_answers import (
     to_answer_first,
 )
 from dpsql.sql.expressions.legality import plain_column
+from dpsql.sql.lineage.asof_joins import write_asof_joins
 from dpsql.sql.lineage.lookups import KeyComparison
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
@@ -559,6 +560,7 @@ class Preparer:
         schema, name = self._engine.schema, self._engine.name
         place_catalog(tree, self._policy, schema, name)
         settle_names(tree, question.text, rules_of(schema, name, self._policy.names))
+        write_asof_joins(tree, question.text, self._policy)
         set_apart(tree)
         number_queries(tree)
         return tree

@@ -158,7 +158,9 @@ class Grammar:
             "union": (4, self._union),
             "per unit": (6, self._per_unit),
             "joins": (7, self._joined),
+            "windows": (5, self._windows),
             "semi-joins": (4, self._semi_joined),
+            "comparisons with all": (3, self._quantified),
             "set operations": (4, self._set_operation),
             "grouping sets": (3, self._grouping_sets),
             "pivots": (3, self._pivoted),
@@ -629,7 +631,10 @@ class Grammar:
                     f"{rng.choice(self._aggregates)}({self._value()})", f"stddev({self._numeric()})",
                     f"{rng.choice(('arg_max', 'arg_min'))}({self._value()}, {self._value()})",
                     f"{rng.choice(('quantile_cont', 'quantile_disc'))}({self._numeric()}, 0.3)",
-                    f"mode({self._value()})",
+                    f"mode({self._value()})", f"median({self._numeric()})",
+                    f"string_agg({self._value('ANY', 1)}, '-' ORDER BY {self._sorted()})",
+                    f"string_agg(DISTINCT {self._value('ANY', 1)}, ',')",
+                    f"{rng.choice(('first', 'last'))}({self._value('ANY', 1)} ORDER BY {self._sorted()})",
                 )
             )
             for _ in range(2)
@@ -652,6 +657,76 @@ class Grammar:
         test = f" WHERE {rng.choice(('a > 3', 'a IS NULL', 'a * a > c', 'c = a', 'a + 1 > 0'))}"
         grouped = " GROUP BY 1" if outer.startswith(("a,", "c,")) else ""
         return f"SELECT {outer} FROM {rows}{test if self._chance(0.4) else ''}{grouped}"
+
+    def _sorted(self) -> str:
+        """A term of an order."""
+        rng = self.rng
+        direction, nulls = rng.choice(("", " DESC")), rng.choice(("", "", " NULLS FIRST"))
+        return f"{self._value('ANY', 1)}{direction}{nulls}"
+
+    def _frame(self) -> str:
+        """A frame of a window, or none."""
+        rng = self.rng
+        kind = rng.choice(("ROWS", "ROWS", "RANGE", "RANGE", "GROUPS"))
+        away = ("1", "2", "1.5", "0", "9223372036854775807", "1e308", "INTERVAL 7 DAY",
+                "INTERVAL 1 MONTH", "INTERVAL '36 hours'", self._column("INTEGER"))  # fmt: skip
+        ends = ["UNBOUNDED PRECEDING", "CURRENT ROW", "UNBOUNDED FOLLOWING"]
+        ends += [f"{rng.choice(away)} {side}" for side in ("PRECEDING", "FOLLOWING") * 2]
+        self._note(f"frame {kind}")
+        if self._chance(0.2):
+            return f" {kind} {rng.choice(ends)}"
+        one, other = rng.choice(ends), rng.choice(ends)
+        without = " EXCLUDE CURRENT ROW" if self._chance(0.05) else ""
+        return f" {kind} BETWEEN {one} AND {other}{without}"
+
+    def _windows(self) -> str:
+        """A window within a unit, or of too many of them, asked about by a block."""
+        rng = self.rng
+        value = self._value("ANY", 1)
+        function = rng.choice(
+            (
+                "count(*)", f"count({value})", f"sum({self._numeric()})", f"avg({self._numeric()})",
+                f"min({value})", f"max({value})", f"sum({self._numeric()})", "row_number()",
+                "rank()", "dense_rank()", "percent_rank()", "cume_dist()", "ntile(3)",
+                f"lag({value}, 2)", f"lead({value}, 1, {self._value('ANY', 1)})",
+                f"first_value({value})", f"last_value({value})", f"nth_value({value}, 2)",
+            )
+        )  # fmt: skip
+        self._note(f"window {function.split('(')[0]}")
+        among = rng.choice(("uid", "uid", "uid", "uid, i32", f"{self._column()}, uid", "i32"))
+        order = ", ".join(self._sorted() for _ in range(rng.choice((1, 1, 2))))
+        framed = function.startswith(("count", "sum", "avg", "min", "max", "last_value"))
+        frame = self._frame() if framed and self._chance(0.8) else ""
+        over = f"OVER (PARTITION BY {among} ORDER BY {order}{frame})"
+        rows = f"(SELECT uid, {function} {over} AS a FROM {self.table}{self._where(0.3)})"
+        asked = rng.choice(
+            (
+                "a, count(*)", "count(*)", "count(DISTINCT a)",
+                f"sum(a, contribution_bounds_per_row => {self._pair()})", "a, count(DISTINCT uid)",
+            )
+        )  # fmt: skip
+        grouped = " GROUP BY 1" if asked.startswith("a,") else ""
+        return f"SELECT {asked} FROM {rows}{grouped}"
+
+    def _quantified(self) -> str:
+        """Comparisons with all or any values of a unit's rows, or of public ones."""
+        rng = self.rng
+        sign = rng.choice(("=", "<>", "<", "<=", ">", ">="))
+        word = rng.choice(("ALL", "ANY", "SOME"))
+        type_ = rng.choice(self.scope).type
+        inner = rng.choice(
+            (
+                f"SELECT {self._value(type_, 1)} FROM {self.table} o WHERE o.uid = {self.table}.uid",
+                f"SELECT {self._value(type_, 1)} FROM {self.table} o WHERE o.uid = {self.table}.uid "
+                f"AND {self._condition(1)}",
+                "SELECT k FROM pub", f"SELECT {self._value(type_, 1)} FROM {self.table}",
+            )
+        )  # fmt: skip
+        test = f"{self._value(type_, 1)} {sign} {word} ({inner})"
+        if self._chance(0.3):
+            return f"SELECT {test} AS g, count(*) FROM {self.table} GROUP BY g"
+        negated = "NOT " if self._chance(0.3) else ""
+        return f"SELECT {self._aggregate()} FROM {self.table} WHERE {negated}{test}"
 
     def _joined(self) -> str:
         rng = self.rng

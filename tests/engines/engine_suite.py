@@ -176,6 +176,23 @@ WITHIN_A_UNIT: Final = (
     "SELECT u, count(*) OVER w + count(a) OVER w + max(j) OVER w AS v FROM r WINDOW w AS "
     "(PARTITION BY u ORDER BY j, s, a ROWS 2 PRECEDING)",
     "SELECT u, round(avg(j) OVER (PARTITION BY u ORDER BY j, s, a ROWS 1 PRECEDING)) AS v FROM r",
+    "SELECT u, count(*) OVER w + max(j) OVER w AS v FROM r WINDOW w AS (PARTITION BY u ORDER BY j "
+    "RANGE BETWEEN 1 PRECEDING AND 1.5 FOLLOWING)",
+    "SELECT u, count(*) OVER (PARTITION BY u ORDER BY a DESC NULLS FIRST RANGE BETWEEN 2 PRECEDING "
+    "AND CURRENT ROW) AS v FROM r",
+    "SELECT u, sum(j) OVER (PARTITION BY u ORDER BY j, s RANGE BETWEEN CURRENT ROW AND UNBOUNDED "
+    "FOLLOWING) AS v FROM r",
+    "SELECT u, sum(j) OVER (PARTITION BY u ORDER BY a, s, j ROWS BETWEEN UNBOUNDED PRECEDING AND "
+    "1 PRECEDING) AS v FROM r",
+    "SELECT u, max(j) OVER (PARTITION BY u ORDER BY a, s, j ROWS BETWEEN 2 FOLLOWING AND UNBOUNDED "
+    "FOLLOWING) AS v FROM r",
+    "SELECT u, round(8 * percent_rank() OVER w + 16 * cume_dist() OVER w) AS v FROM r WINDOW w AS "
+    "(PARTITION BY u ORDER BY a)",
+    "SELECT u, nth_value(j, 2) OVER (PARTITION BY u ORDER BY a, s, j) + lead(j, 1, -1) OVER "
+    "(PARTITION BY u ORDER BY s, j, a) AS v FROM r",
+    "SELECT u, length(string_agg(s, '-' ORDER BY a, s)) AS v FROM r GROUP BY u",
+    "SELECT u, length(string_agg(DISTINCT s, '')) + first(j ORDER BY a DESC, s) AS v FROM r "
+    "GROUP BY u HAVING string_agg(j, ',') LIKE '%0%'",
     "SELECT u, j AS v FROM r UNION ALL SELECT u, f FROM r",
     "SELECT u, median(j) * 2 AS v FROM r GROUP BY u",
     "SELECT u, quantile_disc(s, 0.4) AS v FROM r GROUP BY u HAVING quantile_cont(j, 0.5) > -9",

@@ -106,7 +106,11 @@ PLANTED = {
     "an offset": "SELECT * FROM visits LIMIT 1 OFFSET 3",
     "a correlated subquery": "SELECT (SELECT min(v.k)) FROM visits v",
     "a part of the rows": "SELECT ntile(2) OVER (ORDER BY uid) FROM visits",
-    "a window of the neighbours": "SELECT sum(k) OVER (ORDER BY uid ROWS 1 PRECEDING) FROM visits",
+    "a window of so many rows": "SELECT sum(k) OVER (ORDER BY uid ROWS k PRECEDING) FROM visits",
+    "a window of integers some way off": "SELECT sum(k) OVER (ORDER BY uid RANGE 1 PRECEDING) "
+    "FROM visits",
+    "a window without the row": "SELECT sum(k) OVER (ORDER BY uid ROWS BETWEEN 1 PRECEDING AND "
+    "CURRENT ROW EXCLUDE CURRENT ROW) FROM visits",
     "several groupings": "SELECT k FROM visits GROUP BY GROUPING SETS ((k), ())",
     "one row of each": "SELECT DISTINCT ON (k) uid FROM visits",
     "a filter in an aggregate": "SELECT count(*) FILTER (k > 1) FROM visits",

@@ -208,7 +208,7 @@ PLANTED = {
     "WHERE 1 IN (SELECT generate_series(1, k))",
     "a lateral subquery": "SELECT k, n FROM public.visits v, LATERAL (SELECT v.k + 1 AS n) x",
     "a full join": "SELECT 1 FROM public.visits a FULL JOIN (SELECT 1 AS uid) b USING (uid)",
-    "a window of the neighbours": "SELECT sum(k) OVER (ORDER BY uid ROWS 1 PRECEDING) "
+    "a window of integers some way off": "SELECT sum(k) OVER (ORDER BY uid RANGE 1 PRECEDING) "
     "FROM public.visits",
     "the share of rows before": "SELECT percent_rank() OVER (ORDER BY uid) FROM public.visits",
     "another test of truth": "SELECT (k > 1) IS UNKNOWN FROM public.visits",

@@ -148,8 +148,8 @@ PLANTED = {
     "an average of distinct values": f"SELECT avg(DISTINCT `k`) AS `x` FROM {V}",
     "a filter in an aggregate": f"SELECT count(*) FILTER (WHERE `k` > 1) AS `x` FROM {V}",
     "quarters of all rows": f"SELECT ntile(4) OVER (ORDER BY `uid`) AS `x` FROM {V}",
-    "a window of the neighbours": "SELECT sum(`k`) OVER (ORDER BY `uid` ROWS BETWEEN 1 PRECEDING "
-    f"AND CURRENT ROW) AS `x` FROM {V}",
+    "a window of integers some way off": "SELECT sum(`k`) OVER (ORDER BY `uid` RANGE BETWEEN 1 "
+    f"PRECEDING AND CURRENT ROW) AS `x` FROM {V}",
     "a share of all rows": f"SELECT percent_rank() OVER (ORDER BY `uid`) AS `x` FROM {V}",
     "several groupings": f"SELECT `k` FROM {V} GROUP BY GROUPING SETS ((`k`), ())",
     "a sample": f"SELECT `k` FROM {V} TABLESAMPLE (50 PERCENT)",

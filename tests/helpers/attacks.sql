@@ -329,7 +329,14 @@ join_units_differ: select count(*) from visits natural join mails
 answers: select count(*) from visits v1 join visits v2 on v1.uid = v2.uid
 join_needs_unit: select count(*) from visits cross join visits v2
 answers: select count(*) from visits semi join shops using (k)
-join_kind: select count(*) from visits asof join shops on visits.k >= shops.k
+answers: select count(*) from visits asof join shops on visits.k >= shops.k
+answers: select count(*) from visits v asof left join visits w on w.uid = v.uid and w.d < v.d
+window_over_private_rows: select count(*) from visits v asof join visits w on w.k = v.k and w.d < v.d
+join_kind: select count(*) from visits v asof join visits w on w.uid = v.uid and w.d < v.d and w.n > v.n
+join_kind: select count(*) from visits v asof join visits w on w.uid = v.uid and w.d < v.d + w.k
+join_kind: select count(*) from visits v asof join visits w using (uid, d)
+join_kind: select count(*) from visits v asof right join shops s on v.k >= s.k
+join_kind: select count(*) from visits v asof join shops s(a, b) on v.k >= s.a
 join_kind: select count(*) from visits positional join shops
 answers: select count(*) from visits left join shops on shops.k = visits.k
 answers: select count(*) from visits, range(3)
@@ -469,7 +476,19 @@ not_numeric: select t, count(*) from (select uid, sum(s) over (partition by uid)
 window_over_private_rows: select t, count(*) from (select n, sum(n) over (order by n) as t from visits) group by t
 answers: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows between 1 preceding and 2 following) as t from visits) group by t
 window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows between 2 following and 1 preceding) as t from visits) group by t
-window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows 40 preceding) as t from visits) group by t
+answers: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows 40 preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows 3000000000 preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by d range between interval 1 month preceding and current row) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by s range 1 preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by d, n range 1 preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n range between n preceding and current row) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by k order by n range 1 preceding) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, percent_rank() over (partition by k order by n) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, nth_value(n, k) over (partition by uid order by n) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, lag(n, 1, s) over (partition by uid order by n) as t from visits) group by t
+aggregate_not_supported: select t, count(*) from (select uid, string_agg(s, s order by n) as t from visits group by uid) group by t
+aggregate_not_supported: select t, count(*) from (select uid, string_agg(distinct s, ',' order by n) as t from visits group by uid) group by t
+query_too_large: select t, count(*) from (select uid, string_agg(s || s || s, ',' order by n) as t from visits group by uid) group by t
 window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid rows 1 preceding) as t from visits) group by t
 window_over_private_rows: select t, count(*) from (select uid, first_value(n) over (partition by uid order by n rows 1 preceding) as t from visits) group by t
 window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by k order by n rows 1 preceding) as t from visits) group by t
@@ -486,7 +505,7 @@ aggregate_not_supported: select f, count(*) from (select uid, bool_or(distinct n
 aggregate_not_supported: select f, count(*) from (select uid, bool_and(n) as f from visits group by uid) group by f
 groups_by_unit: select uid, count(*) from (select uid, bool_or(n > 1) as f from visits group by uid) where f group by uid
 aggregate_not_supported: select l, count(*) from (select k, arg_max(s, x) as l from visits group by k) group by l
-window_over_private_rows: select n, count(*) from (select uid, n, count(*) over (partition by uid order by n range between 1 preceding and current row) from visits) group by n
+answers: select n, count(*) from (select uid, n, count(*) over (partition by uid order by n range between 1 preceding and current row) from visits) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, lag(n, k) over (partition by uid order by n) from visits) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, max(lag(n) over (order by n)) over (partition by uid) from visits) group by n
 window_over_private_rows: select n, count(*) from (select uid, n, count(*) filter (where n > 1) over (partition by uid) from visits) group by n

@@ -22,10 +22,14 @@ Cell = Callable[[Any, Any], bool]
 _INSIDE = r"((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)"
 _EXTREMES = re.compile(r"\b(?:MIN|MAX|MEDIAN|\w*QUANTILE\w*|\w*PERCENTILE\w*)\(", re.IGNORECASE)
 _SUMMED = re.compile(
-    r"\b(?:SUM|AVG|MEAN|STD\w*|VAR\w*|MIN|MAX|MEDIAN|\w*QUANTILE\w*|PERC\w*)\(", re.I
+    r"\b(?:SUM|AVG|MEAN|COUNT_?IF|STD\w*|VAR\w*|MIN|MAX|MEDIAN|\w*QUANTILE\w*|PERC\w*)\(", re.I
 )
 _TRUTHS = re.compile(r"\b(?:BOOL_OR|BOOL_AND|LOGICAL_OR|LOGICAL_AND|EVERY)\(", re.IGNORECASE)
-_WINDOW = re.compile(r"\bOVER\s*\(|\bDISTINCT ON\b|\bARG_M\w+\(|\bQUALIFY\b", re.IGNORECASE)
+_WINDOW = re.compile(
+    r"\bOVER\s*\(|\bDISTINCT ON\b|\bARG_M\w+\(|\bQUALIFY\b|\b\w*(?:STRING|LIST)_?AGG\("
+    r"|\bASOF\b|\bGROUP_CONCAT\(",
+    re.IGNORECASE,
+)
 _LIMIT = re.compile(r"\s+LIMIT \d+(?: OFFSET \d+)?(?=\s*\)*;?\s*$)", re.IGNORECASE)
 _BOUNDED = re.compile(r"\b(?:CLAMPED BETWEEN|contribution_bounds_per_\w+)\b", re.IGNORECASE)
 
@@ -133,6 +137,8 @@ def near_on_a_grid(value: Any, right: Any) -> bool:
         return abs(value - right) <= timedelta(hours=1)
     if isinstance(value, timedelta) and isinstance(right, timedelta):
         return abs(value - right) <= timedelta(hours=1)
+    if isinstance(value, list) and isinstance(right, list):
+        return equal(tuple(value), tuple(right), near_on_a_grid)
     if not (_is_number(value) and _is_number(right)):
         return near_or_of_nothing(value, right)
     return math.isclose(value, right, rel_tol=1e-4, abs_tol=4)
@@ -186,7 +192,8 @@ CHANGES: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     (
         "lists",
         _replaced(
-            r"\bSTRING_AGG\(DISTINCT (\w+), ('[^']*')\)", r"STRING_AGG(DISTINCT \1, \2 ORDER BY \1)"
+            r"\b(?:STRING_AGG|LISTAGG)\(DISTINCT ([\w.]+), ('[^']*')\)",
+            r"STRING_AGG(DISTINCT \1, \2 ORDER BY \1)",
         ),
     ),
     ("any value", _replaced(r"\bANY_VALUE\(", "MODE(")),

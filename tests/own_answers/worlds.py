@@ -48,6 +48,16 @@ NAMED: Final[Mapping[str, str]] = {
     "star.lineorder.orderdate": "dates.datekey",
     "hospital.professors.item": "items.item",
     "hospital.students.item": "items.item",
+    "retail.orders.currency": "fx_rates.currency",
+    "app.events.session_id": "sessions.session_id",
+    "clinic.person.gender_concept_id": "concept.concept_id",
+    "clinic.visit_occurrence.visit_concept_id": "concept.concept_id",
+    "clinic.condition_occurrence.condition_concept_id": "concept.concept_id",
+    "clinic.drug_exposure.drug_concept_id": "concept.concept_id",
+    "clinic.measurement.measurement_concept_id": "concept.concept_id",
+    "staff.employees.manager_id": "employees.emp_id",
+    "staff.employees.level": "bands.level",
+    "staff.trades.symbol": "quotes.symbol",
     "tpch.lineitem.l_partkey": "part.p_partkey",
     "tpch.lineitem.l_suppkey": "supplier.s_suppkey",
     "tpch.partsupp.ps_partkey": "part.p_partkey",
@@ -65,7 +75,21 @@ KEYS: Final[Mapping[str, Mapping[str, str]]] = {
     }
 }
 # Public tables that are as they were made: their rows depend on each other.
-MADE: Final = frozenset({"calendar", "dates", "region", "nation", "countries"})
+MADE: Final = frozenset(
+    {
+        "calendar",
+        "dates",
+        "region",
+        "nation",
+        "countries",
+        "dim_date",
+        "fx_rates",
+        "releases",
+        "concept_ancestor",
+        "quotes",
+        "bands",
+    }
+)
 
 TEXTS: Final = ("Anna", "anna", " Anna ", "ANNA", "", "o'Neil", "a_b%c", "Zoë", "x-1")
 WHOLE: Final = (-7, -2, -1, 0, 1, 2, 3, 5, 10, 12, 30)
@@ -303,6 +327,9 @@ class _Builder:
 
     def of_type(self, type_: str, literals: list[Any], declared: Any) -> Any:
         rng = self.rng
+        if type_.endswith("[]"):
+            elements = (self.of_type(type_[:-2], literals, declared) for _ in range(3))
+            return [each for each in elements if rng.random() < 0.6]
         if type_ == "VARCHAR":
             return self.skewed([*[v for v in literals if isinstance(v, str)], *TEXTS])
         if type_ == "BOOLEAN":

@@ -32,6 +32,7 @@ class PlanPart(Enum):
     ELEMENT = auto()  # an expression over an element of a list or record
     BYTES = auto()  # the name of a function over such an element
     ONE_GROUPING = auto()  # not several sets of keys
+    DISTANCE = auto()  # of an end of a frame: nothing, a constant, or the row's own DOUBLE and one
 
 
 Form: TypeAlias = (
@@ -296,6 +297,11 @@ _WINDOW: Final[Mapping[str, Form]] = {
     "sql_range_order_casts": _EMPTY,
 }
 _PLACE: Final[Mapping[str, Form]] = {**_WINDOW, "children": _EMPTY}
+_AWAY: Final = (
+    *("EXPR_PRECEDING_ROWS", "EXPR_FOLLOWING_ROWS"),
+    *("EXPR_PRECEDING_RANGE", "EXPR_FOLLOWING_RANGE"),
+)
+"""Ends of frames that are some way from the row."""
 
 _EXPRESSIONS: Final[dict[str, Mapping[str, Form]]] = {
     "BOUND_REF": {
@@ -375,7 +381,17 @@ _EXPRESSIONS: Final[dict[str, Mapping[str, Form]]] = {
     "WINDOW_RANK_DENSE": {**_PLACE, "orders": _ASCENDING},
     "WINDOW_AGGREGATE": {
         **_WINDOW,
-        "start": only("UNBOUNDED_PRECEDING", "CURRENT_ROW_RANGE"),
+        "start": only("UNBOUNDED_PRECEDING", "CURRENT_ROW_ROWS", "CURRENT_ROW_RANGE", *_AWAY),
+        "end": only("UNBOUNDED_FOLLOWING", "CURRENT_ROW_ROWS", "CURRENT_ROW_RANGE", *_AWAY),
+        "start_expr": PlanPart.DISTANCE,
+        "end_expr": PlanPart.DISTANCE,
+        **dict.fromkeys(  # said again, before it was bound
+            (
+                *("sql_range_start", "sql_range_end"),
+                *("sql_range_start_boundary", "sql_range_end_boundary"),
+            ),
+            _ANYTHING,
+        ),
         "children": _VALUES,
         "arguments": _ANYTHING,
         "qname": {"path": PlanPart.AGGREGATE},

@@ -25,6 +25,7 @@ from dpsql.engines.embedded.plan_sql import any_plan_type
 from dpsql.engines.embedded.plans import PlanNode
 
 _BUILT_IN: Final = ["system", "main"]
+_DOUBLE: Final = {"id": "DOUBLE", "type_info": None}
 _TYPE: Final = frozenset({"type"})
 _DATA: Final = "function_data"
 _COMPARISON: Final = frozenset({"comparison"})
@@ -166,6 +167,7 @@ class _Checks:
             PlanPart.TYPE: _cast_to(forms.types),
             PlanPart.LIST: _to_list,
             PlanPart.ONE_GROUPING: _one_grouping,
+            PlanPart.DISTANCE: self.distance,
         }
         self._operators = self._several(forms.operators)
         self._values = self._several(forms.expressions)
@@ -185,6 +187,21 @@ class _Checks:
     def element(self, found: Any, walk: _Walk) -> None:
         """Check an expression over an element."""
         _of_these_fields(found, _listed(found, self._elements))(found, walk)
+
+    def distance(self, found: Any, walk: _Walk) -> None:
+        """Check how far from the row a frame ends: values of DOUBLEs do not overflow there."""
+        if found is None:
+            return
+        if type(found) is not dict or type(found.get("children", [])) is not list:
+            raise UnknownPart
+        parts = found.get("children", [found])
+        if len(parts) == 2 and found.get("return_type") == _DOUBLE:
+            parts = parts[1:]  # from the row's own value on
+        if len(parts) != 1 or type(parts[0]) is not dict:
+            raise UnknownPart
+        if parts[0].get("type") not in ("VALUE_CONSTANT", "VALUE_PARAMETER"):
+            raise UnknownPart
+        self.value(found, walk)
 
     def condition(self, found: Any, walk: _Walk) -> None:
         """Check a condition of a join."""

@@ -164,12 +164,22 @@ def _is_total_aggregate(node: _Node, widest: int) -> bool:
 
 
 def _is_total_window(node: _Node, widest: int) -> bool:
-    """Tell whether a window function cannot fail: none does by itself whose frame is no range."""
-    if node["start"] != "UNBOUNDED_PRECEDING" or node["end"] != "CURRENT_ROW_RANGE":
+    """Tell whether a window function cannot fail: none does by itself where its frame ends well."""
+    if not all(_is_total_end(str(node[end]), node[f"{end}_expr"]) for end in ("start", "end")):
         return False
     if node["type"] != "WINDOW_AGGREGATE":
         return node["type"] in _WINDOWS
     return _is_total_aggregate(node, widest)  # whose rows are some of a group's
+
+
+def _is_total_end(end: str, distance: _Node | None) -> bool:
+    """Tell whether an end of a frame is one on every row: so many rows, or a DOUBLE, from it."""
+    if distance is None:
+        return True
+    if end.endswith("_ROWS"):
+        return _is_constant(distance)
+    *_, constant = distance.get("children") or [distance]
+    return _is_constant(constant) and distance.get("return_type", {}).get("id") == "DOUBLE"
 
 
 def _changes_nothing(node: _Node) -> bool:

@@ -15,6 +15,8 @@ Fields: TypeAlias = Mapping[str, frozenset[str] | None]
 _NULL: Final = frozenset({"<>"})
 _FALSE: Final = frozenset({"false"})
 _NOUGHT: Final = frozenset({"0"})
+_IN_RANGE: Final = frozenset({"0", "4139"})
+"""How far from a row its frame ends: by rows, or by DOUBLEs, which neither overflow nor fail."""
 
 
 def fields_of(anything: str, **held: frozenset[str]) -> Fields:
@@ -99,11 +101,9 @@ NODES: Final[Mapping[str, Fields]] = {
     "SORTGROUPCLAUSE": fields_of("tleSortGroupRef eqop sortop reverse_sort nulls_first hashable"),
     "WINDOWCLAUSE": fields_of(
         "name refname partitionClause orderClause frameOptions inRangeColl inRangeAsc "
-        "inRangeNullsFirst winref copiedOrder",
-        startOffset=_NULL,
-        endOffset=_NULL,
-        startInRangeFunc=_NOUGHT,
-        endInRangeFunc=_NOUGHT,
+        "inRangeNullsFirst winref copiedOrder startOffset endOffset",
+        startInRangeFunc=_IN_RANGE,
+        endInRangeFunc=_IN_RANGE,
         runCondition=_NULL,  # until 16
     ),
     "SUBLINK": fields_of(

@@ -30,6 +30,11 @@ VIEW_NODES: Final[Mapping[str, Fields]] = {
     },
     "JOINEXPR": {**NODES["JOINEXPR"], "jointype": frozenset({"0", "1", "2", "3"})},  # FULL, too
     "AGGREF": {**NODES["AGGREF"], "aggfilter": None},
+    "WINDOWCLAUSE": {
+        **NODES["WINDOWCLAUSE"],
+        "startOffset": frozenset({"<>"}),
+        "endOffset": frozenset({"<>"}),
+    },
     "WINDOWFUNC": {**NODES["WINDOWFUNC"], "aggfilter": None},
     "BOOLEANTEST": {**NODES["BOOLEANTEST"], "booltesttype": None},
     "PARAM": {**NODES["PARAM"], "paramkind": frozenset({"2"})},  # of a subquery

@@ -88,11 +88,11 @@ SPARK_SHAPES: Final[Mapping[str, str]] = {
     "no texts": r"cast\(null as array<string>\)",
     "an interval": r"INTERVAL '[0-9 :.-]+' [A-Z]+(?: TO [A-Z]+)?",
     "a count or a sum of distinct values": r"(?:count|sum)\(distinct ",
-    "a frame up to this row": r"specifiedwindowframe\((?:Row|Range)Frame, "
-    r"unboundedpreceding\$\(\), currentrow\$\(\)\)",
-    "a frame of equals": r"specifiedwindowframe\(RangeFrame, currentrow\$\(\), currentrow\$\(\)\)",
-    "a frame of one row": r"specifiedwindowframe\(RowFrame, -?\d+, -?\d+\)",
-    "a frame of all rows": r"specifiedwindowframe\(RowFrame, unboundedpreceding\$\(\), "
-    r"unboundedfollowing\$\(\)\)",
+    "a frame of rows": r"specifiedwindowframe\(RowFrame, "
+    r"(?:unboundedpreceding\$\(\)|currentrow\$\(\)|-?\d+), "
+    r"(?:unboundedfollowing\$\(\)|currentrow\$\(\)|-?\d+)\)",
+    "a frame of doubles, or of equals": r"specifiedwindowframe\(RangeFrame, "
+    r"(?:unboundedpreceding\$\(\)|currentrow\$\(\)|-?\d+\.\d+(?:E-?\d+)?), "
+    r"(?:unboundedfollowing\$\(\)|currentrow\$\(\)|-?\d+\.\d+(?:E-?\d+)?)\)",
 }
 """Parts of expressions that are listed as wholes."""

@@ -18,6 +18,8 @@ from dpsql.errors import QueryRefused
 from dpsql.sql.expressions.row_constants import grows_by
 
 MAX_TEXT_DOUBLINGS = 6
+JOINED: Final = 32
+"""Values of a unit's rows that STRING_AGG puts together at most."""
 MAX_WRITTEN_OUT = 10_000
 """Nodes of a statement's expressions over private rows, once they are made total."""
 _TOGETHER = (exp.Concat, exp.DPipe)
@@ -32,7 +34,7 @@ def refuse_growing_text(tree: exp.Query) -> None:
 
     Raises ``QueryRefused``. Checked by ``tests/pipeline/test_tail_limits.py``.
     """
-    if tree.find(*_TOGETHER, exp.ConcatWs, *REPLACED, *_OF_JSON) is None:
+    if tree.find(*_TOGETHER, exp.ConcatWs, exp.GroupConcat, *REPLACED, *_OF_JSON) is None:
         return
     if _doublings(tree, {}, texts=True) > MAX_TEXT_DOUBLINGS:
         raise QueryRefused(
@@ -119,7 +121,7 @@ def _own_nodes(query: exp.Expr) -> Iterator[exp.Expr]:
 
 def _concatenated(select: exp.Select) -> int:
     """Count the most columns that are put together in one text, times the growth by replacing."""
-    kinds = (*_TOGETHER, exp.ConcatWs, *REPLACED, *_OF_JSON)
+    kinds = (*_TOGETHER, exp.ConcatWs, exp.GroupConcat, *REPLACED, *_OF_JSON)
     texts = (node for node in _own_nodes(select) if isinstance(node, kinds))
     outermost = (node for node in texts if not isinstance(node.parent, exp.DPipe))
     return max(map(_times, outermost), default=0)
@@ -128,8 +130,10 @@ def _concatenated(select: exp.Select) -> int:
 def _times(text: exp.Expr) -> int:
     replaced = math.prod(map(grows_by, text.find_all(*REPLACED)))
     documents = max(map(_documents_around, text.find_all(exp.JSONExtractScalar)), default=0)
-    columns = len(list(text.find_all(exp.Column)))
-    return columns * replaced << _DOUBLINGS_OF_JSON * documents
+    ordering = {id(c) for term in text.find_all(exp.Ordered) for c in term.find_all(exp.Column)}
+    columns = sum(id(column) not in ordering for column in text.find_all(exp.Column))
+    joined = JOINED if text.find(exp.GroupConcat) else 1
+    return columns * replaced * joined << _DOUBLINGS_OF_JSON * documents
 
 
 def _documents_around(part: exp.Expr) -> int:

@@ -165,7 +165,7 @@ def kind_of(join: exp.Join, text: str) -> str:
             f"{words or 'this form of'} JOIN is not available over private rows",
             "join_kind",
             join,
-            hint="Available: INNER, LEFT, RIGHT, FULL, SEMI and ANTI JOIN.",
+            hint="Available: INNER, LEFT, RIGHT, FULL, SEMI, ANTI and ASOF JOIN.",
         )
     return found
 

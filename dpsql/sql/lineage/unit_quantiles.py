@@ -1,9 +1,11 @@
-"""Medians, quantiles and modes of the rows of one privacy unit, in a subquery by unit.
+"""Aggregates of one privacy unit's rows in an order of them, in a subquery by unit.
 
-    SELECT patient_id, MEDIAN(cost), MODE(ward) FROM visits GROUP BY patient_id
+    SELECT patient_id, MEDIAN(cost), MODE(ward), STRING_AGG(ward, ' > ' ORDER BY day)
+    FROM visits GROUP BY patient_id
 
 A quantile is the value of the row at a place in its group, or lies between those of two; a mode is
-the value that most rows have, the least of several. Both follow from places of rows in windows
+the value that most rows have, the least of several; a text of values puts those at the first places
+together, so many that it stays short. All follow from places of rows in windows
 within the group (:mod:`dpsql.sql.lineage.windows`), so that they do not depend on the order in
 which an engine meets the rows. Checked by ``tests/sql/test_lineage_sensitivity.py``.
 """
@@ -21,6 +23,7 @@ from dpsql.sql.expressions.call import WRAPPERS, AggregateCall, is_aggregate, re
 from dpsql.sql.expressions.legality import outside_subqueries
 from dpsql.sql.expressions.quantile_calls import is_continuous, quantile_parts
 from dpsql.sql.expressions.ranges import is_number, is_truth
+from dpsql.sql.expressions.text_growth import JOINED
 from dpsql.sql.lineage.names import Names, resolved_column
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Relation
@@ -30,13 +33,16 @@ from dpsql.syntax.text import put, written_name
 
 _OF_PLACES: Final = (
     *(exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile),
-    exp.Mode,
+    *(exp.Mode, exp.GroupConcat, exp.First, exp.Last),
 )
 _ALONE: Final = NodeArguments("this")
+_SEPARATED: Final = NodeArguments("this separator")
+_DISTINCT: Final = NodeArguments("expressions")
+_ORDERED: Final = NodeArguments("this expressions")
 
 
 def asks_for_places(select: exp.Select) -> bool:
-    """Tell whether a SELECT has quantiles or modes of its groups."""
+    """Tell whether a SELECT has aggregates of its groups that follow from the places of rows."""
     return any(True for _ in _calls(select))
 
 
@@ -47,14 +53,14 @@ def with_quantiles(
     source: Relation,
     keys: Sequence[exp.Expr],
 ) -> tuple[Relation, exp.Select]:
-    """Add places of rows to those of groups, and write quantiles and modes with them.
+    """Add places of rows to those of groups, and write aggregates that follow from them.
 
     The unit is among the ``keys`` of the groups. Returns the rows and the SELECT, of which nothing
     else is changed. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be
     used.
     """
     select = select.copy()
-    places = UnitPlaces(names, operators, select, source, source.unit_label)
+    places = UnitPlaces(names, operators, select, source, ())
     calls = list(_calls(select))
     made = [_Written(names, places, keys, node).value() for node in calls]
     source = places.rows(calls[0])
@@ -64,7 +70,7 @@ def with_quantiles(
 
 
 def _calls(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield the quantiles and modes of a SELECT, with all that belongs to each."""
+    """Yield the aggregates by places of a SELECT, with all that belongs to each."""
     for part in (*select.expressions, select.args.get("having"), select.args.get("qualify")):
         for node in () if part is None else outside_subqueries(part):
             function = node
@@ -76,7 +82,7 @@ def _calls(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 class _Written:
-    """A quantile or mode, written as an aggregate of the values at certain places."""
+    """An aggregate by places, written as one of the values at certain places."""
 
     def __init__(
         self, names: Names, places: UnitPlaces, keys: Sequence[exp.Expr], node: exp.Expr
@@ -90,6 +96,10 @@ class _Written:
             return self._node
         if isinstance(call.function, exp.Mode):
             return self._mode(call)
+        if isinstance(call.function, exp.GroupConcat):
+            return self._joined(call)
+        if isinstance(call.function, exp.First | exp.Last):
+            return self._first(call)
         of, fraction = quantile_parts(call, self._names.text)
         value = self._over_rows(call.filtered(of))
         continuous = is_continuous(call.function)
@@ -127,6 +137,62 @@ class _Written:
         rows = self._place(PlaceFunction.ROWS, None, among=[_named(column)])
         return exp.ArgMax(this=_named(column), expression=rows)
 
+    def _joined(self, call: AggregateCall) -> exp.Expr:
+        """Write the text of values in an order: the first ones, and of equal places the least.
+
+        NULL is passed over. Of distinct values the order is their own.
+        """
+        function = call.function
+        of, terms = _ordered(function.this)
+        separator = function.args.get("separator") or exp.Literal.string(",")
+        distinct = isinstance(of, exp.Distinct)
+        if isinstance(of, exp.Distinct):
+            if not _DISTINCT.hold(of) or len(of.expressions) != 1:
+                return self._node
+            (of,) = of.expressions
+            if len(terms) > 1 or any(term.this != of for term in terms):
+                return self._node
+        if of is None or not _SEPARATED.hold(function) or call.order is not None:
+            return self._node
+        if not isinstance(separator, exp.Literal) or not separator.is_string:
+            return self._node
+        value = exp.cast(self._over_rows(call.filtered(of)), exp.DType.VARCHAR)
+        column = self._places.column(value)
+        if distinct:
+            descending = any(term.args.get("desc") for term in terms)
+            by = [Sorted(column, descending)]
+            number = _named(self._places.dense_rank(self._keys, by, self._node))
+        else:
+            none = exp.Is(this=exp.paren(value.copy()), expression=exp.Null())
+            last = exp.Case(
+                ifs=[exp.If(this=none, true=exp.Literal.number(1))], default=exp.Literal.number(0)
+            )
+            order = [Sorted(self._places.column(last)), *map(self._places.sorted_by, terms)]
+            number = self._place(PlaceFunction.NUMBER, None, [*order, Sorted(column)])
+        first, *others = (
+            exp.Min(this=_at(number, place, _named(column))) for place in range(1, JOINED + 1)
+        )
+        text: exp.Expr = first
+        for each in others:
+            with_it = exp.DPipe(this=separator.copy(), expression=each, safe=True)
+            more = exp.Coalesce(this=with_it, expressions=[exp.Literal.string("")])
+            text = exp.DPipe(this=text, expression=more, safe=True)
+        return exp.paren(text)
+
+    def _first(self, call: AggregateCall) -> exp.Expr:
+        """Write the first or last value in an order, also NULL; of equal places the least."""
+        of, terms = _ordered(call.function.this)
+        plain = _ALONE.hold(call.function) and call.condition is None and call.order is None
+        if of is None or not terms or not plain:
+            return self._node
+        value = self._over_rows(of)
+        column = self._places.column(value)
+        order = list(map(self._places.sorted_by, terms))
+        if isinstance(call.function, exp.Last):
+            order = [Sorted(term.name, not term.descending, not term.nulls_first) for term in order]
+        number = self._place(PlaceFunction.NUMBER, None, [*order, Sorted(column)])
+        return exp.Min(this=_at(number, 1, _named(column)))
+
     def _over_rows(self, value: exp.Expr) -> exp.Expr:
         return self._names.over_aliases(value, self._places.select, self._places.source).unnest()
 
@@ -139,6 +205,19 @@ class _Written:
     ) -> exp.Expr:
         keys = [*self._keys, *among]
         return _named(self._places.value(function, argument, keys, order, self._node))
+
+
+def _ordered(value: object) -> tuple[exp.Expr | None, list[exp.Ordered]]:
+    """Read the values of an aggregate and their order; None for a form that is not read."""
+    if isinstance(value, exp.Order):
+        plain = _ORDERED.hold(value) and isinstance(value.this, exp.Expr)
+        return (value.this, list(value.expressions)) if plain else (None, [])
+    return (value if isinstance(value, exp.Expr) else None), []
+
+
+def _at(number: exp.Expr, place: int, value: exp.Expr) -> exp.Expr:
+    here = exp.EQ(this=number.copy(), expression=exp.Literal.number(place))
+    return exp.Case(ifs=[exp.If(this=here, true=value)])
 
 
 def _named(column: str) -> exp.Expr:

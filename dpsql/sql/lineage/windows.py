@@ -8,20 +8,19 @@ are the same in everything can change places.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from functools import reduce
 from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.schema import Column, fold
-from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
+from dpsql.core.schema import Column, Table, fold
+from dpsql.core.sql_types import BIGINT, DATE, TIMESTAMP, SqlType
 from dpsql.errors import QueryRefused
 from dpsql.ir.relations import (
     Computed,
     Extend,
+    Frame,
     Placed,
     PlaceFunction,
     PlaceValue,
@@ -29,25 +28,28 @@ from dpsql.ir.relations import (
     Sorted,
     Typed,
 )
-from dpsql.policy.model import ColumnPolicy
+from dpsql.policy.model import ColumnPolicy, TablePolicy
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.enum_order import enum_order, is_enumerated
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
+from dpsql.sql.expressions.moments import days_since_1970, moment_type
 from dpsql.sql.expressions.ranges import is_integral, is_number, range_of
 from dpsql.sql.lineage.names import Names, generated_column, resolved_column, sorting_key
 from dpsql.sql.lineage.operators import Operators
-from dpsql.sql.lineage.preaggregate import key_over_rows
-from dpsql.sql.lineage.relation import Field, Identity, Relation
+from dpsql.sql.lineage.preaggregate import key_over_rows, linking_field
+from dpsql.sql.lineage.relation import Field, Identity, Origin, Relation
 from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.text import output_name, put, to_sql, written_name
 
 _PLACES: Final = ColumnPolicy(0, 2**53)
+_SHARE: Final = ColumnPolicy(0, 1)
 _WINDOW: Final = NodeArguments("this partition_by order spec over?")
 _FRAME: Final = NodeArguments("kind start start_side end end_side")
 _NAMED: Final = NodeArguments("this partition_by order spec")
 _PARTS: Final = ("partition_by", "order", "spec")
 _ORDERED: Final = NodeArguments("this desc nulls_first")
-_CALL: Final = NodeArguments("this offset big_int?")
+_CALL: Final = NodeArguments("this offset default big_int?")
+_PLACED: Final = NodeArguments("this offset")
 _FUNCTIONS: Final[Mapping[type[exp.Expr], PlaceFunction]] = {
     exp.RowNumber: PlaceFunction.NUMBER,
     exp.Rank: PlaceFunction.RANK,
@@ -71,36 +73,28 @@ _FRAMED: Final = _EXTREMES | _TOTALS | {PlaceFunction.ROWS, PlaceFunction.VALUES
 _FARTHEST: Final = 2**31 - 1
 
 
-_MOST_BESIDE: Final = 32
-"""Rows of a frame that moves with the row: each of them is a column."""
-
-
-class _Frame(Enum):
-    """The rows of its part that a window's function is of, by their order."""
-
-    TO_EQUALS = "up to the row and its equals"
-    TO_ROW = "up to the row"
-    WHOLE = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class _Near:
-    """A frame that moves with the row: rows from ``first`` to ``last``, counted from it."""
-
-    first: int
-    last: int
-
-    @property
-    def places(self) -> range:
-        return range(self.first, self.last + 1)
+_WHOLE: Final = Frame(None, None)
+_SECONDS: Final[Mapping[str, float]] = {
+    "MICROSECOND": 1e-6,
+    "MILLISECOND": 1e-3,
+    "SECOND": 1,
+    "MINUTE": 60,
+    "HOUR": 3600,
+    "DAY": 86_400,
+    "WEEK": 7 * 86_400,
+}
+"""The length of the units that are always as long."""
+_OF_MOMENTS: Final[Mapping[SqlType, float]] = {DATE: 86_400, TIMESTAMP: 1e-6}
+"""The seconds of a step in which moments are ordered as numbers."""
+_PLACES_ALONE: Final = (exp.Ntile, exp.DenseRank, exp.PercentRank, exp.CumeDist)
+"""Functions of the places of rows, and of no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class _OfPlaces:
-    """A value computed of others of the same row, with its type and its bounds."""
+    """A value computed of others of the same row, and its bounds; the engine tells the type."""
 
     expression: exp.Expr
-    type: SqlType
     known: ColumnPolicy | None
 
 
@@ -157,18 +151,22 @@ def rows_apart(operators: Operators, source: Relation) -> Relation:
 
 
 def placed(
-    names: Names, operators: Operators, select: exp.Select, source: Relation, unit: str
+    names: Names,
+    operators: Operators,
+    select: exp.Select,
+    source: Relation,
+    link_keys: Collection[Origin],
 ) -> tuple[Relation, exp.Select]:
     """Add the values of window functions to rows, and apply QUALIFY and DISTINCT ON.
 
-    ``unit`` is the analyst's name for the unit's column. Returns the rows, and the SELECT without
-    all this. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be used, as
-    of a window that is not of one unit.
+    ``link_keys`` are the columns that link tables, each value of which is one unit's. Returns the
+    rows, and the SELECT without all this. Raises ``QueryRefused`` or ``UnknownName`` with the place
+    of what cannot be used, as of a window that is not of one unit.
     """
     select = select.copy()
     windows = list(_windows(select))
     if windows:
-        made = UnitPlaces(names, operators, select, source, unit)
+        made = UnitPlaces(names, operators, select, source, link_keys)
         columns = [made.of_window(node) for node in windows]
         source = made.rows(windows[0])
         for node, column in zip(windows, columns, strict=True):
@@ -182,7 +180,7 @@ def placed(
     on = None if distinct is None else distinct.args.get("on")
     if on is not None:
         order = select.args.get("order")
-        made = UnitPlaces(names, operators, select, source, unit)
+        made = UnitPlaces(names, operators, select, source, link_keys)
         first = made.first(on, [] if order is None else order.expressions)
         one = exp.EQ(this=generated_column(first), expression=exp.Literal.number(1))
         source = operators.keeping(made.rows(on), one)
@@ -211,7 +209,7 @@ class UnitPlaces:
     operators: Operators
     select: exp.Select
     source: Relation
-    unit: str
+    link_keys: Collection[Origin]
     computed: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
     values: dict[PlaceValue, tuple[str, Identity, ColumnPolicy | None, bool]] = field(
         default_factory=dict
@@ -222,8 +220,10 @@ class UnitPlaces:
     def of_window(self, node: exp.Window) -> str:
         """Read a window function; returns the column of its values."""
         function = node.this
-        if isinstance(function, exp.Ntile | exp.DenseRank):
+        if isinstance(function, _PLACES_ALONE):
             return self._of_places(node, function)
+        if isinstance(function, exp.NthValue):
+            return self._nth(node, function)
         kind = _FUNCTIONS.get(type(function))
         argument = function.args.get("this")
         if isinstance(function, exp.Count):
@@ -236,41 +236,137 @@ class UnitPlaces:
             raise self._refuse(
                 f"{name} in this form is not available over private rows",
                 function,
-                "Available: ROW_NUMBER(), RANK(), DENSE_RANK(), NTILE(4), FIRST_VALUE(x), "
+                "Available: ROW_NUMBER(), RANK(), DENSE_RANK(), PERCENT_RANK(), CUME_DIST(), "
+                "NTILE(4), FIRST_VALUE(x), LAST_VALUE(x) over all rows, NTH_VALUE(x, 2), "
                 "LAG(x, 2), LEAD(x), COUNT, SUM, AVG, MIN and MAX. For the last value sort in the "
                 "opposite direction. Bands of all rows by size are asked in two steps: "
                 "QUANTILE(x, 0.5) first, then CASE or width_bucket by what came out.",
             )
         order, frame = node.args.get("order"), self._frame(node)
-        if frame is _Frame.WHOLE and kind in _FRAMED:
-            order = None  # of all rows, their order says nothing
+        if frame == _WHOLE and kind in _FRAMED:
+            order = frame = None  # of all rows, their order says nothing
         elif node.args.get("spec") and kind not in _FRAMED and not _is_at_end(function, frame):
             raise self._refuse_frame(node)
-        if isinstance(frame, _Near) and order is None:
-            raise self._refuse_frame(node)
         if order is None and kind in _BY_ORDER:
-            raise self._refuse(
-                f"{written_name(function)} needs an order",
-                node,
-                "Write … OVER (PARTITION BY … ORDER BY …).",
-            )
-        among = [self._over(key) for key in node.args.get("partition_by") or ()]
-        terms = [] if order is None else [self._sorted(term) for term in order.expressions]
-        if isinstance(frame, _Near):
-            return self._near(node, kind, argument, among, terms, frame)
+            raise self._needs_order(node, function)
+        if order is None and frame is not None:
+            raise self._refuse_frame(node)
+        among = self._among(node)
+        terms = [] if order is None else [self.sorted_by(term) for term in order.expressions]
+        if frame is not None and frame.by_value and (frame.first or frame.last):
+            key, backwards = self._measured(node)
+            nulls_first = terms[0].nulls_first
+            terms = [Sorted(self.column(_negative(key) if backwards else key), False, nulls_first)]
         if isinstance(function, exp.LastValue):
             terms = [
                 replace(term, descending=not term.descending, nulls_first=not term.nulls_first)
                 for term in terms
             ]
-        if frame is _Frame.TO_ROW and kind in _FRAMED:
-            if not terms:
-                raise self._refuse_frame(node)
-            terms = [Sorted(self.value(PlaceFunction.NUMBER, None, among, terms, node))]
-        return self.value(kind, argument, among, terms, node, self._distance(function))
+        framed = frame if kind in _FRAMED else None
+        made = self.value(kind, argument, among, terms, node, self._distance(function), framed)
+        default = function.args.get("default")
+        return made if default is None else self._or_default(made, default, node, among, terms)
 
-    def _of_places(self, node: exp.Window, function: exp.Ntile | exp.DenseRank) -> str:
-        """Read DENSE_RANK and NTILE, which follow from numbers and ranks of rows."""
+    def _among(self, node: exp.Window) -> list[exp.Expr]:
+        """Read PARTITION BY."""
+        return self._with_unit([self._over(key) for key in node.args.get("partition_by") or ()])
+
+    def _with_unit(self, keys: list[exp.Expr]) -> list[exp.Expr]:
+        """Put the unit beside a column that links tables, which decides it.
+
+        Rows without a value of it, as an outer join keeps them, are apart by their unit.
+        """
+        columns = [key.name for key in keys if isinstance(key, exp.Column)]
+        fields = filter(None, map(self.source.field_of, columns))
+        if not _names_unit(keys, self.source) and linking_field(fields, self.link_keys) is not None:
+            assert self.source.unit is not None, "its link was followed before"
+            return [*keys, generated_column(self.source.unit)]
+        return keys
+
+    def _or_default(
+        self,
+        made: str,
+        default: exp.Expr,
+        node: exp.Window,
+        among: Sequence[exp.Expr],
+        order: Sequence[Sorted],
+    ) -> str:
+        """Give LAG or LEAD a value of the row where there is no other row."""
+        function = node.this
+        value, other = self._over(function.this), self._over(default)
+        table = self.source.table
+        numbers = is_number(value, table) and is_number(other, table)
+        moment = moment_type(value, table)
+        if not numbers and (moment is None or moment != moment_type(other, table)):
+            raise self._refuse(
+                f"the default of {written_name(function)} is a number beside numbers, or a moment "
+                "beside moments of the same type",
+                default,
+                "Leave it out and write COALESCE around the window, or cast both: "
+                "LAG(CAST(d AS DATE), 1, DATE '2026-01-01').",
+            )
+        number = self.value(PlaceFunction.NUMBER, None, among, order, node)
+        before: exp.Expr = _less_one(generated_column(number))
+        if isinstance(function, exp.Lead):
+            rows = generated_column(self.value(PlaceFunction.ROWS, None, among, (), node))
+            before = exp.paren(exp.Sub(this=rows, expression=generated_column(number)))
+        away = exp.Literal.number(self._distance(function))
+        enough = exp.GTE(this=before, expression=away)
+        there = exp.If(this=enough, true=generated_column(made))
+        given = generated_column(self.column(other))
+        bounds = range_of(exp.Coalesce(this=value, expressions=[other]), *self._facts())
+        return self._computed(
+            exp.Case(ifs=[there], default=given), None if bounds is None else ColumnPolicy(*bounds)
+        )
+
+    def _facts(self) -> tuple[TablePolicy, Table]:
+        return self.source.policy, self.source.table
+
+    def _computed(
+        self, expression: exp.Expr, known: ColumnPolicy | None, name: str | None = None
+    ) -> str:
+        """Return the column of a value that is computed of others, once these are there."""
+        name = name or self.names.new_column()
+        self.computed_last[name] = _OfPlaces(expression, known)
+        return name
+
+    def _needs_order(self, node: exp.Window, function: exp.Func) -> QueryRefused:
+        return self._refuse(
+            f"{written_name(function)} needs an order",
+            node,
+            "Write … OVER (PARTITION BY … ORDER BY …).",
+        )
+
+    def _nth(self, node: exp.Window, function: exp.NthValue) -> str:
+        """Read NTH_VALUE: the value so many rows behind the first one."""
+        order, frame, count = node.args.get("order"), self._frame(node), function.args.get("offset")
+        if order is None:
+            raise self._needs_order(node, function)
+        place = int(count.name) if isinstance(count, exp.Literal) and count.is_int else 0
+        plain = _PLACED.hold(function) and 0 < place <= _FARTHEST
+        if not plain or frame not in (None, _WHOLE):
+            raise self._refuse(
+                "NTH_VALUE in this form is not available over private rows",
+                node,
+                "Write NTH_VALUE(x, 2) OVER (PARTITION BY … ORDER BY …), or with ROWS BETWEEN "
+                "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING for all rows.",
+            )
+        among = self._among(node)
+        terms = [self.sorted_by(term) for term in order.expressions]
+        number = generated_column(self.value(PlaceFunction.NUMBER, None, among, terms, node))
+        here = self.names.new_column()
+        same = exp.EQ(this=number, expression=exp.Literal.number(place))
+        self.firsts[here] = exp.Case(ifs=[exp.If(this=same, true=exp.Literal.number(1))])
+        made = self.value(PlaceFunction.FIRST, function.this, among, [Sorted(here)], node)
+        up_to = terms if frame is None else ()
+        rows = generated_column(self.value(PlaceFunction.ROWS, None, among, up_to, node))
+        there = exp.GTE(this=rows, expression=exp.Literal.number(place))
+        known = next(known for name, _, known, _ in self.values.values() if name == made)
+        value = exp.Case(ifs=[exp.If(this=there, true=generated_column(made))])
+        return self._computed(value, known)
+
+    def _of_places(self, node: exp.Window, function: exp.Func) -> str:
+        """Read functions that follow from the numbers and ranks of rows."""
         order, count = node.args.get("order"), function.args.get("this")
         tiles = int(count.name) if isinstance(count, exp.Literal) and count.is_int else 0
         plain = _WINDOW.hold(node) and not node.args.get("spec") and order is not None
@@ -281,107 +377,113 @@ class UnitPlaces:
             raise self._refuse(
                 f"{written_name(function)} in this form is not available over private rows",
                 node,
-                "Write DENSE_RANK() or NTILE(4) OVER (PARTITION BY … ORDER BY …).",
+                "Write DENSE_RANK(), PERCENT_RANK(), CUME_DIST() or NTILE(4) OVER (PARTITION BY … "
+                "ORDER BY …).",
             )
-        among = [self._over(key) for key in node.args.get("partition_by") or ()]
-        terms = [self._sorted(term) for term in order.expressions]
-        number = self.value(PlaceFunction.NUMBER, None, among, terms, node)
-        name = self.names.new_column()
+        among = self._among(node)
+        terms = [self.sorted_by(term) for term in order.expressions]
+
+        def place(function: PlaceFunction, by: Sequence[Sorted]) -> exp.Expr:
+            return generated_column(self.value(function, None, among, by, node))
+
         if isinstance(function, exp.Ntile):
-            rows = self.value(PlaceFunction.ROWS, None, among, [], node)
-            tile = _tile(generated_column(number), generated_column(rows), tiles)
-            self.computed_last[name] = _OfPlaces(tile, BIGINT, _PLACES)
-            return name
-        rank = self.value(PlaceFunction.RANK, None, among, terms, node)
-        same = exp.EQ(this=generated_column(rank), expression=generated_column(number))
-        self.firsts[name] = exp.Case(ifs=[exp.If(this=same, true=generated_column(rank))])
-        first = resolved_column(name, name)
-        return self.value(PlaceFunction.VALUES, first, among, [Sorted(rank)], node)
+            number, name = place(PlaceFunction.NUMBER, terms), self.names.new_column()
+            rows = place(PlaceFunction.ROWS, [])
+            return self._computed(_tile(number, rows, tiles), _PLACES, name)
+        if isinstance(function, exp.CumeDist):
+            up_to, rows = place(PlaceFunction.ROWS, terms), place(PlaceFunction.ROWS, [])
+            return self._computed(_share(up_to, rows), _SHARE)
+        if isinstance(function, exp.PercentRank):
+            rank, rows = place(PlaceFunction.RANK, terms), place(PlaceFunction.ROWS, [])
+            return self._computed(_share(_less_one(rank), _less_one(rows)), _SHARE)
+        return self.dense_rank(among, terms, node)
 
-    def _near(
-        self,
-        node: exp.Window,
-        function: PlaceFunction,
-        argument: exp.Expr | None,
-        among: Sequence[exp.Expr],
-        order: Sequence[Sorted],
-        frame: _Near,
-    ) -> str:
-        """Read a function of the rows near each one; returns the column of its values."""
-        number, total = (
-            generated_column(self.value(place, None, among, by, node))
-            for place, by in ((PlaceFunction.NUMBER, order), (PlaceFunction.ROWS, ()))
-        )
+    def dense_rank(self, among: Sequence[exp.Expr], order: Sequence[Sorted], node: exp.Expr) -> str:
+        """Return the column of how many different places there are up to each row's."""
+        number = generated_column(self.value(PlaceFunction.NUMBER, None, among, order, node))
         name = self.names.new_column()
-        if argument is None:
-            most = ColumnPolicy(0, len(frame.places))
-            self.computed_last[name] = _OfPlaces(_rows_near(number, total, frame), BIGINT, most)
-            return name
-        of = self._over(argument)
-        if function in _TOTALS and not is_number(of, self.source.table):
-            raise self._no_number(node)
-        if is_enumerated(of):
-            raise enum_order(of, self.names.text)
-        whole = is_integral(of, self.source.table)
-        bounds = range_of(of, self.source.policy, self.source.table)
-        if function in _TOTALS:
-            of = exp.cast(exp.paren(of), exp.DType.BIGINT if whole else exp.DType.DOUBLE)
-            if not whole:  # NaN is no value of a sum
-                of = exp.Case(ifs=[exp.If(this=exp.not_(exp.IsNan(this=of.copy())), true=of)])
-        value = resolved_column(self.column(of), output_name(of))
-        values = [
-            generated_column(self._beside(value, place, among, order, node))
-            for place in frame.places
-        ]
-        self.computed_last[name] = _of_values(
-            function, values, self.source.type_of(value.name), bounds, whole=whole
-        )
-        return name
+        rank = generated_column(self.value(PlaceFunction.RANK, None, among, order, node))
+        same = exp.EQ(this=rank.copy(), expression=number)
+        self.firsts[name] = exp.Case(ifs=[exp.If(this=same, true=rank)])
+        first = resolved_column(name, name)
+        return self.value(PlaceFunction.VALUES, first, among, [Sorted(rank.name)], node)
 
-    def _beside(
-        self,
-        value: exp.Column,
-        place: int,
-        among: Sequence[exp.Expr],
-        order: Sequence[Sorted],
-        node: exp.Window,
-    ) -> str:
-        """Return the column of the value so many rows behind each one, or before it."""
-        if place == 0:
-            return value.name
-        function = PlaceFunction.AFTER if place > 0 else PlaceFunction.BEFORE
-        return self.value(function, value, among, order, node, abs(place))
-
-    def _frame(self, node: exp.Window) -> _Frame | _Near:
-        """Read which rows a window's function is of."""
+    def _frame(self, node: exp.Window) -> Frame | None:
+        """Read which rows a window's function is of; None for those up to the row's equals."""
         spec = node.args.get("spec")
         if not _WINDOW.hold(node) or (spec is not None and not _FRAME.hold(spec)):
             raise self._refuse_frame(node)
         if spec is None:
-            return _Frame.TO_EQUALS
-        said = {name: str(value).upper() for name, value in spec.args.items() if value}
-        start = said["start"], said.get("start_side")
-        end = said.get("end", "CURRENT ROW"), said.get("end_side")
-        if start == ("UNBOUNDED", "PRECEDING") and said["kind"] in ("ROWS", "RANGE"):
-            if end == ("UNBOUNDED", "FOLLOWING"):
-                return _Frame.WHOLE
-            if end == ("CURRENT ROW", None):
-                return _Frame.TO_ROW if said["kind"] == "ROWS" else _Frame.TO_EQUALS
-        first, last = _place_of(*start), _place_of(*end)
-        if said["kind"] != "ROWS" or first is None or last is None:
+            return None
+        kind = str(spec.args["kind"]).upper()
+        start, end = spec.args["start"], spec.args.get("end") or "CURRENT ROW"
+        first = self._end(node, kind, start, spec.args.get("start_side"), "PRECEDING")
+        last = self._end(node, kind, end, spec.args.get("end_side"), "FOLLOWING")
+        if first is not None and last is not None and first > last:
             raise self._refuse_frame(node)
-        if first <= last < first + _MOST_BESIDE:
-            return _Near(first, last)
-        raise self._refuse_frame(node)
+        if first is None and last is None:
+            return _WHOLE
+        by_value = kind == "RANGE"
+        return None if by_value and first is None and last == 0 else Frame(first, last, by_value)
+
+    def _end(
+        self, node: exp.Window, kind: str, end: exp.Expr | str, side: str | None, outer: str
+    ) -> float | None:
+        """Read an end of a frame: a distance from the row; None for the end of its part."""
+        side = None if side is None else str(side).upper()
+        if isinstance(end, str):
+            if end.upper() == "CURRENT ROW" and kind in ("ROWS", "RANGE"):
+                return 0
+            if (end.upper(), side) == ("UNBOUNDED", outer) and kind in ("ROWS", "RANGE"):
+                return None
+            raise self._refuse_frame(node)
+        away: float | None = None
+        if kind == "ROWS":
+            away = _rows_away(end)
+        elif kind == "RANGE":
+            away = self._away(end, node)
+        if away is None:
+            raise self._refuse_frame(node)
+        return -away if side == "PRECEDING" else away
+
+    def _away(self, end: exp.Expr, node: exp.Window) -> float | None:
+        """Read a distance between values of the order, in the steps of its numbers."""
+        order = node.args.get("order")
+        if order is None or len(order.expressions) != 1:
+            return None
+        key = key_over_rows(self.names, order.expressions[0].this, self.select, self.source)
+        step = _OF_MOMENTS.get(moment_type(key, self.source.table) or BIGINT)
+        if isinstance(end, exp.Interval):
+            seconds = _seconds_of(end)
+            return None if seconds is None or step is None else seconds / step
+        if not isinstance(end, exp.Literal) or end.is_string:
+            return None
+        return float(end.name) if step in (None, _OF_MOMENTS[DATE]) else None
+
+    def _measured(self, node: exp.Window) -> tuple[exp.Expr, bool]:
+        """Write the only column of an order as a number, a DOUBLE, and whether it descends."""
+        (term,) = node.args["order"].expressions
+        key = key_over_rows(self.names, term.this, self.select, self.source)
+        check_row_expression(key, self.names.text)
+        type_ = moment_type(key, self.source.table)
+        if type_ == DATE:
+            key = days_since_1970(key)
+        elif type_ == TIMESTAMP:  # whole microseconds, which a DOUBLE has exactly
+            million = exp.Literal.number(1_000_000)
+            key = exp.Round(this=exp.Mul(this=exp.TimeToUnix(this=key), expression=million))
+        elif not is_number(key, self.source.table):
+            raise self._refuse_frame(node)
+        return exp.cast(exp.paren(key), exp.DType.DOUBLE), bool(term.args.get("desc"))
 
     def _refuse_frame(self, node: exp.Window) -> QueryRefused:
         return self._refuse(
-            "a window over private rows has PARTITION BY and ORDER BY, and a frame that is of all "
-            "rows, of those up to the row, or of some rows near it",
+            "a window over private rows has PARTITION BY and ORDER BY, and a frame whose ends are "
+            "those of its part, the row, or a constant away",
             node,
-            "Write … OVER (PARTITION BY … ORDER BY …), and for a running total ROWS UNBOUNDED "
-            "PRECEDING behind the order. Of the rows near each one COUNT, SUM, AVG, MIN and MAX "
-            f"tell, with ROWS BETWEEN 6 PRECEDING AND CURRENT ROW, of {_MOST_BESIDE} at most.",
+            "Write … OVER (PARTITION BY … ORDER BY …), and behind the order ROWS BETWEEN 6 "
+            "PRECEDING AND CURRENT ROW, ROWS UNBOUNDED PRECEDING, or, of one date, timestamp or "
+            "number, RANGE BETWEEN INTERVAL 7 DAYS PRECEDING AND CURRENT ROW, in units up to "
+            "weeks. Frames are for COUNT, SUM, AVG, MIN and MAX.",
         )
 
     def _distance(self, function: exp.Expr) -> int:
@@ -398,10 +500,12 @@ class UnitPlaces:
     def first(self, on: exp.Expr, order: Sequence[exp.Expr]) -> str:
         """Read DISTINCT ON; returns the column of the places of rows among those alike."""
         keys = [sorting_key(key, self.select) for key in on.expressions]
-        among = [key_over_rows(self.names, key, self.select, self.source) for key in keys]
+        among = self._with_unit(
+            [key_over_rows(self.names, key, self.select, self.source) for key in keys]
+        )
         for term in order:
             term.set("this", sorting_key(term.this, self.select).copy())
-        terms = [self._sorted(term) for term in order]
+        terms = [self.sorted_by(term) for term in order]
         return self.value(PlaceFunction.NUMBER, None, among, terms, on)
 
     def value(
@@ -412,17 +516,19 @@ class UnitPlaces:
         order: Sequence[Sorted],
         node: exp.Expr,
         distance: int = 0,
+        frame: Frame | None = None,
     ) -> str:
         """Return the column of a function of the places of rows among those alike."""
         keys = [key.unnest() for key in among]
         if not _names_unit(keys, self.source):
             raise self._refuse(
                 "a window over private rows is one of a single privacy unit's: "
-                f"PARTITION BY has to name {self.unit}",
+                f"PARTITION BY has to name {self.source.unit_label}",
                 node,
-                f"Write PARTITION BY {self.unit}, alone or beside other columns. Ranks among all "
-                "rows show single ones: ask for QUANTILE(x, 0.9), then count what is beyond; or "
-                "rank released groups, RANK() OVER (ORDER BY COUNT(*) DESC) beside GROUP BY.",
+                f"Write PARTITION BY {self.source.unit_label}, alone or beside other columns. "
+                "Ranks among all rows show single ones: ask for QUANTILE(x, 0.9), then count what "
+                "is beyond; or rank released groups, RANK() OVER (ORDER BY COUNT(*) DESC) beside "
+                "GROUP BY.",
             )
         of = None if argument is None else self._over(argument)
         if function in _TOTALS and of is not None:
@@ -437,12 +543,14 @@ class UnitPlaces:
             tuple(dict.fromkeys(map(self.column, keys))),
             tuple(order),
             distance,
+            frame,
         )
         known: ColumnPolicy | None = _PLACES
         identity, enumerated = Identity.NONE, False
         if of is not None and function is not PlaceFunction.VALUES:
-            summed = function in (PlaceFunction.SUM, PlaceFunction.WHOLE_SUM)
-            bounds = None if summed else range_of(of, self.source.policy, self.source.table)
+            bounds = range_of(of, *self._facts())
+            if bounds is not None and function in (PlaceFunction.SUM, PlaceFunction.WHOLE_SUM):
+                bounds = _added(bounds, frame)
             known = None if bounds is None else ColumnPolicy(*bounds)
             identity, enumerated = self.source.identity_of(of), is_enumerated(of)
             if enumerated and function in _EXTREMES:
@@ -461,7 +569,8 @@ class UnitPlaces:
     def _over(self, node: exp.Expr) -> exp.Expr:
         return self.names.over_aliases(node, self.select, self.source).unnest()
 
-    def _sorted(self, term: exp.Expr) -> Sorted:
+    def sorted_by(self, term: exp.Expr) -> Sorted:
+        """Read a term of ORDER BY."""
         if not isinstance(term, exp.Ordered) or not _ORDERED.hold(term):
             raise self._refuse(
                 "this order is not available over private rows",
@@ -492,7 +601,8 @@ class UnitPlaces:
         fields, made, unique = list(source.fields), [], list(source.unique)
         for value, (name, identity, known, enumerated) in self.values.items():
             order = value.order
-            if value.function in _OF_ONE_ROW:
+            by_rows = value.frame is not None and not value.frame.by_value
+            if value.function in _OF_ONE_ROW or by_rows:
                 sorted_by = {*value.among, *(each.name for each in order)}
                 order += tuple(Sorted(column) for column in ties if column not in sorted_by)
             made.append(replace(value, name=name, order=order))
@@ -507,20 +617,17 @@ class UnitPlaces:
                     enumerated=enumerated,
                 )
             )
-        named = {name for name, *_ in self.values.values()}
-        later = [value for value in made if named.intersection(each.name for each in value.order)]
+        named = {*self.firsts, *(name for name, *_ in self.values.values())}
+        later = [
+            value
+            for value in made
+            if named.intersection((value.argument, *(each.name for each in value.order)))
+        ]
         rows: RowSet = Placed(source.rows, tuple(value for value in made if value not in later))
         if self.firsts:
             rows = _with_places(rows, self.firsts, [BIGINT] * len(self.firsts))
         if later:  # sorted by the others
             rows = Placed(rows, tuple(later))
-        if self.computed_last:
-            made_last = {name: each.expression for name, each in self.computed_last.items()}
-            rows = _with_places(rows, made_last, [e.type for e in self.computed_last.values()])
-        fields += [
-            Field(*("", name, name, each.type, each.known), merged=True)
-            for name, each in self.computed_last.items()
-        ]
         types = {column.name: column.type for column in rows.columns}
         shown = replace(
             source,
@@ -528,6 +635,12 @@ class UnitPlaces:
             fields=tuple(replace(f, type=types[f.column]) for f in fields),
             unique=tuple(unique),
         )
+        if self.computed_last:
+            last = {name: each.expression for name, each in self.computed_last.items()}
+            shown = self.operators.extended(shown, last)
+            bounds = {name: each.known for name, each in self.computed_last.items()}
+            fields = [replace(f, policy=bounds.get(f.column, f.policy)) for f in shown.fields]
+            shown = replace(shown, fields=tuple(fields))
         self.operators.check_size(shown, node)
         odd = [value for value in made if value.function in _EXTREMES]
         return self.operators.one_spelling(shown, node) if odd else shown
@@ -567,83 +680,58 @@ def _tile(number: exp.Expr, rows: exp.Expr, tiles: int) -> exp.Expr:
     )
 
 
-def _place_of(count: str, side: str | None) -> int | None:
-    """Read an end of a frame as a number of rows behind the row; None for another end."""
-    if (count, side) == ("CURRENT ROW", None):
-        return 0
-    if not count.isdecimal() or int(count) > _MOST_BESIDE:
+def _less_one(number: exp.Expr) -> exp.Expr:
+    return exp.paren(exp.Sub(this=number, expression=exp.Literal.number(1)))
+
+
+def _share(part: exp.Expr, whole: exp.Expr) -> exp.Expr:
+    """Write a share of a number of rows: 0 of none."""
+    some = exp.GT(this=whole.copy(), expression=exp.Literal.number(0))
+    share = exp.Div(this=exp.cast(part, exp.DType.DOUBLE), expression=whole)
+    none = exp.cast(exp.Literal.number(0), exp.DType.DOUBLE)
+    return exp.Case(ifs=[exp.If(this=some, true=share)], default=none)
+
+
+def _negative(number: exp.Expr) -> exp.Expr:
+    return exp.Neg(this=exp.paren(number))
+
+
+def _rows_away(end: exp.Expr) -> int | None:
+    """Read a constant number of rows."""
+    if not isinstance(end, exp.Literal) or not end.is_int or int(end.name) > _FARTHEST:
         return None
-    return {"PRECEDING": -int(count), "FOLLOWING": int(count)}.get(side or "")
+    return int(end.name)
 
 
-def _rows_near(number: exp.Expr, total: exp.Expr, frame: _Near) -> exp.Expr:
-    """Write how many rows there are in a frame that moves with the row: each place is in or out."""
-    parts: list[exp.Expr] = []
-    for place in frame.places:
-        away = exp.Literal.number(abs(place))
-        there: exp.Expr = exp.true()
-        if place < 0:
-            there = exp.GT(this=number.copy(), expression=away)
-        elif place > 0:
-            behind = exp.Sub(this=total.copy(), expression=number.copy())
-            there = exp.GTE(this=exp.paren(behind), expression=away)
-        one = exp.If(this=there, true=exp.Literal.number(1))
-        parts.append(exp.Case(ifs=[one], default=exp.Literal.number(0)))
-    whole = reduce(lambda a, b: exp.Add(this=a, expression=b), parts)
-    return exp.cast(exp.paren(whole), exp.DType.BIGINT)
+def _seconds_of(interval: exp.Interval) -> float | None:
+    """Read the length of a constant interval; None if that depends on where it begins."""
+    count = None if interval.this is None else interval.this.unnest()
+    unit = interval.text("unit").upper()
+    length = _SECONDS.get(unit, _SECONDS.get(unit.removesuffix("S")))
+    if not isinstance(count, exp.Literal) or length is None:
+        return None
+    number = count.name.strip()
+    return float(number) * length if number.replace(".", "", 1).isdecimal() else None
 
 
-def _of_values(
-    function: PlaceFunction,
-    values: Sequence[exp.Expr],
-    type_: SqlType,
-    bounds: tuple[float, float] | None,
-    *,
-    whole: bool,
-) -> _OfPlaces:
-    """Write a function of the values of some rows, whose order does not matter."""
-
-    def added(parts: list[exp.Expr]) -> exp.Expr:
-        return exp.paren(reduce(lambda a, b: exp.Add(this=a, expression=b), parts))
-
-    zero, one = exp.Literal.number(0), exp.Literal.number(1)
-    none = [exp.Is(this=value.copy(), expression=exp.null()) for value in values]
-    number = added(
-        [exp.Case(ifs=[exp.If(this=n, true=zero.copy())], default=one.copy()) for n in none]
-    )
-    known = None if bounds is None else ColumnPolicy(*bounds)
-    if function is PlaceFunction.VALUES:
-        counted = exp.cast(number, exp.DType.BIGINT)
-        return _OfPlaces(counted, BIGINT, ColumnPolicy(0, len(values)))
-    if function in _EXTREMES:
-        least = function is PlaceFunction.LEAST
-        first, *others = [value.copy() for value in values]
-        made = (exp.Least if least else exp.Greatest)(
-            this=first, expressions=others, ignore_nulls=True
-        )
-        return _OfPlaces(made if others else first, type_, known)
-    total = added([exp.Coalesce(this=value.copy(), expressions=[zero.copy()]) for value in values])
-    there = exp.GT(this=number.copy(), expression=zero.copy())
-    if function is PlaceFunction.AVERAGE:
-        value = exp.Div(this=exp.cast(total, exp.DType.DOUBLE), expression=number)
-        return _OfPlaces(exp.Case(ifs=[exp.If(this=there, true=value)]), DOUBLE, known)
-    most = len(values)
-    if bounds is not None:
-        low, high = bounds
-        known = ColumnPolicy(min(low, most * low), max(high, most * high))
-    found = exp.Case(ifs=[exp.If(this=there, true=total)])
-    return _OfPlaces(found, BIGINT if whole else DOUBLE, known)
+def _added(bounds: tuple[float, float], frame: Frame | None) -> tuple[float, float] | None:
+    """Return the bounds of a sum of some values; None where any number of rows may be in it."""
+    if frame is None or frame.by_value or frame.first is None or frame.last is None:
+        return None
+    most = frame.last - frame.first + 1
+    low, high = bounds
+    return min(low, most * low), max(high, most * high)
 
 
-def _is_at_end(function: exp.Expr, frame: _Frame | _Near) -> bool:
+def _is_at_end(function: exp.Expr, frame: Frame | None) -> bool:
     """Tell whether a frame has the end of its part whose value is asked for."""
-    if isinstance(frame, _Near):
-        return False
-    return isinstance(function, exp.FirstValue) or (
-        isinstance(function, exp.LastValue) and frame is _Frame.WHOLE
-    )
+    first, last = (None, 0.0) if frame is None else (frame.first, frame.last)
+    if isinstance(function, exp.FirstValue):
+        return first is None and (last is None or last >= 0)
+    return isinstance(function, exp.LastValue) and last is None and (first is None or first <= 0)
 
 
 def _names_unit(keys: Sequence[exp.Expr], source: Relation) -> bool:
     """Tell whether one of the keys is the privacy unit itself."""
-    return any(isinstance(key, exp.Column) and source.is_unit(key.name) for key in keys)
+    columns = [key.name for key in keys if isinstance(key, exp.Column)]
+    return any(name == source.unit or source.is_unit(name) for name in columns)

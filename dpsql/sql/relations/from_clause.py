@@ -29,6 +29,7 @@ from dpsql.ir.relations import (
     EachRow,
     Extend,
     Filter,
+    Frame,
     Join,
     JoinKind,
     LinkJoin,
@@ -234,11 +235,13 @@ class FromClauses:
         return sql("SELECT {} FROM {} GROUP BY {}", selected, self._of(node.source), places)
 
     def _place_value(self, value: PlaceValue, types: Mapping[str, SqlType]) -> Sql:
-        """Write a function of a row's place; its frame is that of SQL, up to the row's equals."""
+        """Write a function of a row's place."""
         among = self._listed(value.among)
         window = sql("PARTITION BY {}", among)
         if value.order:
             window = sql("{} ORDER BY {}", window, join(", ", map(self._sorted_by, value.order)))
+        if value.frame is not None:
+            window = sql("{} {}", window, self._frame(value.frame))
         of = sql("*") if value.argument is None else quoted(value.argument)
         over, distance, dialect = sql("OVER ({})", window), value.distance, self._dialect
         match value.function:
@@ -265,6 +268,23 @@ class FromClauses:
             case PlaceFunction.AFTER:
                 text = dialect.beside_within(of, distance, window)
         return sql("{} AS {}", text, quoted(value.name))
+
+    def _frame(self, frame: Frame) -> Sql:
+        def end(distance: float | None, open_: Sql) -> Sql:
+            if distance is None:
+                return open_
+            if distance == 0:
+                return sql("CURRENT ROW")
+            away = abs(distance)
+            written = self._dialect.double(away) if frame.by_value else number(int(away))
+            return sql("{} {}", written, sql("PRECEDING") if distance < 0 else sql("FOLLOWING"))
+
+        return sql(
+            "{} BETWEEN {} AND {}",
+            sql("RANGE") if frame.by_value else sql("ROWS"),
+            end(frame.first, sql("UNBOUNDED PRECEDING")),
+            end(frame.last, sql("UNBOUNDED FOLLOWING")),
+        )
 
     def _sorted_by(self, column: Sorted) -> Sql:
         first, name = column.nulls_first, quoted(column.name)

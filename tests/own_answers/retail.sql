@@ -1,0 +1,45 @@
+-- Frames of windows, places of rows, parts by a column that links tables
+SELECT AVG(s) FROM (SELECT customer_id, SUM(total) OVER (PARTITION BY customer_id ORDER BY order_date RANGE BETWEEN INTERVAL 30 DAYS PRECEDING AND CURRENT ROW) AS s FROM orders);
+SELECT n, COUNT(*) FROM (SELECT customer_id, COUNT(*) OVER (PARTITION BY customer_id ORDER BY order_ts RANGE BETWEEN INTERVAL '14 days' PRECEDING AND INTERVAL '1' SECOND PRECEDING) AS n FROM orders) GROUP BY n;
+SELECT n, COUNT(*) FROM (SELECT customer_id, COUNT(total) OVER (PARTITION BY customer_id ORDER BY order_ts DESC RANGE BETWEEN INTERVAL '36 hours' PRECEDING AND INTERVAL 2 WEEKS FOLLOWING) AS n FROM orders) GROUP BY n;
+SELECT n, COUNT(*) FROM (SELECT customer_id, COUNT(*) OVER (PARTITION BY customer_id ORDER BY order_date NULLS FIRST range between 10 preceding and 10 following) AS n FROM orders) GROUP BY n;
+SELECT n, COUNT(*) FROM (SELECT customer_id, COUNT(*) OVER (PARTITION BY customer_id ORDER BY total DESC RANGE BETWEEN 50.5 PRECEDING AND CURRENT ROW) AS n FROM orders) GROUP BY n;
+SELECT n, COUNT(*) FROM (SELECT customer_id, MAX(total) OVER (PARTITION BY customer_id ORDER BY store_id RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING) AS n FROM orders) WHERE n > 20 GROUP BY n;
+SELECT n, COUNT(*) FROM (SELECT customer_id, COUNT(*) OVER (PARTITION BY customer_id ORDER BY order_date RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS n FROM orders) GROUP BY n;
+SELECT n, COUNT(*) FROM (SELECT customer_id, COUNT(*) OVER (PARTITION BY customer_id ORDER BY order_date, total DESC RANGE BETWEEN CURRENT ROW AND CURRENT ROW) AS n FROM orders) GROUP BY n;
+SELECT n, COUNT(*) FROM (SELECT customer_id, COUNT(*) OVER (PARTITION BY customer_id ORDER BY order_id rows between 2 following and unbounded following) AS n FROM orders) GROUP BY n;
+SELECT AVG(s) FROM (SELECT customer_id, SUM(total) OVER (PARTITION BY customer_id ORDER BY order_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS s FROM orders);
+SELECT AVG(s) FROM (SELECT customer_id, AVG(total) OVER (PARTITION BY customer_id ORDER BY order_id ROWS BETWEEN 100 PRECEDING AND CURRENT ROW) AS s FROM orders);
+SELECT m, COUNT(*) FROM (SELECT customer_id, MIN(channel) OVER (PARTITION BY customer_id ORDER BY order_id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS m FROM orders) GROUP BY m;
+SELECT AVG(p), AVG(c) FROM (SELECT customer_id, PERCENT_RANK() OVER (PARTITION BY customer_id ORDER BY total) AS p, CUME_DIST() OVER (PARTITION BY customer_id ORDER BY total DESC NULLS FIRST) AS c FROM orders);
+SELECT a, b, COUNT(*) FROM (SELECT customer_id, NTH_VALUE(channel, 2) OVER (PARTITION BY customer_id ORDER BY order_id) AS a, NTH_VALUE(status, 3) OVER (PARTITION BY customer_id ORDER BY order_id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS b FROM orders) GROUP BY a, b;
+SELECT a, COUNT(*) FROM (SELECT customer_id, NTH_VALUE(channel, 1) OVER (PARTITION BY customer_id ORDER BY order_id) AS a FROM orders) GROUP BY a;
+SELECT d, COUNT(*) FROM (SELECT customer_id, date_diff('day', LAG(order_date, 1, order_date) OVER (PARTITION BY customer_id ORDER BY order_id), order_date) AS d FROM orders) GROUP BY d;
+SELECT d, COUNT(*) FROM (SELECT customer_id, LAG(store_id, 2, -1) OVER (PARTITION BY customer_id ORDER BY order_id) AS d FROM orders) GROUP BY d;
+SELECT d, COUNT(*) FROM (SELECT customer_id, LEAD(store_id, 1, 0) OVER (PARTITION BY customer_id ORDER BY order_id) AS d FROM orders) GROUP BY d;
+SELECT d, COUNT(*) FROM (SELECT customer_id, LEAD(store_id, 0, 0) OVER (PARTITION BY customer_id ORDER BY order_id) AS d FROM orders) GROUP BY d;
+SELECT r, COUNT(*) FROM (SELECT *, RANK() OVER (PARTITION BY order_id ORDER BY unit_price DESC) AS r FROM order_lines) GROUP BY r;
+SELECT r, COUNT(*) FROM (SELECT order_id, SUM(quantity) OVER (PARTITION BY order_id ORDER BY line_id ROWS UNBOUNDED PRECEDING) AS r FROM order_lines) GROUP BY r;
+SELECT o.channel, COUNT(*) FROM (SELECT order_id, product_id FROM order_lines QUALIFY ROW_NUMBER() OVER (PARTITION BY order_id ORDER BY line_id) = 1) l JOIN orders o USING (order_id) GROUP BY o.channel;
+SELECT product_id, COUNT(*) FROM (SELECT DISTINCT ON (order_id) order_id, product_id FROM order_lines ORDER BY order_id, unit_price DESC, line_id) GROUP BY product_id;
+SELECT m, COUNT(*) FROM (SELECT order_id, MEDIAN(quantity) AS m FROM order_lines GROUP BY order_id) GROUP BY m;
+SELECT SUM(share) FROM (SELECT order_id, amount / SUM(amount) OVER (PARTITION BY order_id) AS share FROM payments WHERE amount > 0);
+SELECT last, COUNT(*) FROM (SELECT l.customer_id, l.r - LAG(l.r) OVER (PARTITION BY l.customer_id ORDER BY l.r) AS last FROM (SELECT customer_id, RANK() OVER (PARTITION BY customer_id ORDER BY total) AS r FROM orders) l) GROUP BY last;
+-- Texts of a unit's rows, first and last values
+SELECT p, COUNT(*) FROM (SELECT customer_id, string_agg(channel, ' > ' ORDER BY order_id) AS p FROM orders GROUP BY customer_id) GROUP BY p;
+SELECT p, COUNT(*) FROM (SELECT customer_id, string_agg(DISTINCT channel, ',' ORDER BY channel DESC) AS p FROM orders GROUP BY customer_id) GROUP BY p;
+SELECT p, COUNT(*) FROM (SELECT customer_id, string_agg(status || '/' || channel, '' ORDER BY total DESC NULLS FIRST, order_id) AS p FROM orders GROUP BY customer_id) GROUP BY p;
+SELECT p, COUNT(*) FROM (SELECT order_id, group_concat(product_id ORDER BY line_id DESC) AS p FROM order_lines GROUP BY order_id) GROUP BY p;
+SELECT p, COUNT(*) FROM (SELECT customer_id, listagg(channel, '-') WITHIN GROUP (ORDER BY order_id) FILTER (WHERE total > 20) AS p FROM orders GROUP BY customer_id) GROUP BY p;
+SELECT COUNT(*) FROM (SELECT customer_id, string_agg(channel, ',' ORDER BY order_id) AS p, COUNT(*) AS n FROM orders GROUP BY customer_id) WHERE p LIKE '%web%app%' AND n > 1;
+SELECT p, MAX(n) FROM (SELECT customer_id, string_agg(order_date, ';' ORDER BY order_id) AS p, COUNT(*) AS n FROM orders GROUP BY customer_id HAVING string_agg(status, '') LIKE '%d%') GROUP BY p;
+SELECT f, l, COUNT(*) FROM (SELECT customer_id, FIRST(channel ORDER BY order_id) AS f, LAST(total ORDER BY order_id) > 50 AS l FROM orders GROUP BY customer_id) GROUP BY f, l;
+SELECT f, COUNT(*) FROM (SELECT customer_id, LAST(channel ORDER BY total DESC NULLS FIRST, order_id) AS f FROM orders GROUP BY customer_id) GROUP BY f;
+-- ASOF joins
+SELECT AVG(o.total * f.rate) FROM orders o ASOF LEFT JOIN fx_rates f ON o.currency = f.currency AND o.order_date >= f.month_start;
+SELECT f.month_start, COUNT(*) FROM orders o ASOF JOIN fx_rates f ON o.currency = f.currency AND o.order_date > f.month_start GROUP BY 1;
+SELECT f.month_start, COUNT(*) FROM orders o ASOF JOIN fx_rates f ON f.month_start >= o.order_date AND f.currency = o.currency GROUP BY 1;
+SELECT f.month_start, COUNT(*) FROM orders o ASOF LEFT JOIN (SELECT * FROM fx_rates WHERE rate > 0.5) f ON f.month_start > o.order_date AND f.currency = o.currency GROUP BY 1;
+SELECT r.stars, COUNT(*) FROM orders o ASOF LEFT JOIN reviews r ON r.customer_id = o.customer_id AND r.reviewed_on <= o.order_date GROUP BY r.stars;
+SELECT p.method, COUNT(*) FROM orders o ASOF JOIN (SELECT customer_id, method, paid_at FROM payments JOIN orders USING (order_id)) p ON p.customer_id = o.customer_id AND o.order_ts < p.paid_at GROUP BY 1;
+SELECT p.category, s.opened, COUNT(*) FROM reviews r JOIN products p USING (product_id) ASOF JOIN stores s ON r.reviewed_on >= s.opened GROUP BY 1, 2;
