@@ -201,6 +201,9 @@ def _moved(name: str, *, back: bool = False) -> _Build:
             unit, (_, number, moment) = unit_of(arguments[0]), arguments
             negative = isinstance(number, exp.Neg)
             size = number.this if negative else number
+            if unit is not None and isinstance(size, exp.Column) and bare_unit(size) is None:
+                days = exp.Interval(this=exp.Paren(this=size), unit=_unit(unit))
+                return _shifted(moment, days, back=negative)
             if unit is not None and isinstance(size, exp.Literal) and size.is_int:
                 interval = exp.Interval(this=exp.Literal.string(size.this), unit=_unit(unit))
                 return _shifted(moment, interval, back=negative)

@@ -43,3 +43,8 @@ SELECT f.month_start, COUNT(*) FROM orders o ASOF LEFT JOIN (SELECT * FROM fx_ra
 SELECT r.stars, COUNT(*) FROM orders o ASOF LEFT JOIN reviews r ON r.customer_id = o.customer_id AND r.reviewed_on <= o.order_date GROUP BY r.stars;
 SELECT p.method, COUNT(*) FROM orders o ASOF JOIN (SELECT customer_id, method, paid_at FROM payments JOIN orders USING (order_id)) p ON p.customer_id = o.customer_id AND o.order_ts < p.paid_at GROUP BY 1;
 SELECT p.category, s.opened, COUNT(*) FROM reviews r JOIN products p USING (product_id) ASOF JOIN stores s ON r.reviewed_on >= s.opened GROUP BY 1, 2;
+-- Values of other rows in ON
+SELECT COUNT(*) FROM orders o JOIN customers c ON c.customer_id = o.customer_id AND c.country = (SELECT s.country FROM stores s WHERE s.store_id = o.store_id);
+SELECT o.channel, COUNT(*) FROM orders o JOIN customers c ON c.customer_id = o.customer_id AND o.total > (SELECT AVG(w.total) FROM orders w WHERE w.customer_id = c.customer_id) GROUP BY 1;
+SELECT COUNT(*) FROM orders WHERE order_date + to_days(store_id) > DATE '2025-01-10' AND DATEADD(day, store_id, order_date) < DATE '2025-06-01';
+SELECT FORMAT(order_date, 'yyyy-MM') AS m, COUNT(*) FROM orders WHERE channel GLOB 'w*' GROUP BY 1;

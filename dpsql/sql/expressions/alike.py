@@ -30,7 +30,7 @@ from dpsql.sql.expressions.silent_casts import (
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.dialect import WRITTEN_NAME, PrivateDuckDB
 from dpsql.syntax.json_paths import JsonPath, read_path, write_path
-from dpsql.syntax.moment_formats import of_date_format, of_to_char
+from dpsql.syntax.moment_formats import of_date_format, of_pattern, of_to_char
 from dpsql.syntax.patterns import PatternRefused, read_pattern
 from dpsql.syntax.text import NAMED, display, put
 
@@ -365,12 +365,25 @@ def _replaces_again(signs: Sequence[str], pairs: Mapping[str, str]) -> bool:
     return any(pairs[sign] in signs[place + 1 :] for place, sign in enumerate(signs) if pairs[sign])
 
 
+def _by_letters(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write T-SQL's format(t, 'yyyy-MM') as strftime: no text is a format here."""
+    if not isinstance(node, exp.Format):
+        return None
+    call = exp.Anonymous(this="format", expressions=[node.this, *node.expressions])
+    return _formatted(of_pattern)(call, type_of)
+
+
+def _days(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write to_days(n) as INTERVAL (n) DAY."""
+    return exp.Interval(this=exp.Paren(this=node.this), unit=exp.var("DAY"))
+
+
 def _printed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write printf('%s-%02d', s, n) and format('{}-{}', s, n) with ||, of texts and numbers."""
     arguments = [node.this, *node.expressions] if isinstance(node, exp.Format) else node.expressions
     form = _text(arguments[0]) if arguments else None
     if form is None:
-        return None
+        return _by_letters(node, type_of)
     holes = _FMT if isinstance(node, exp.Format) else _PRINTF
     texts, found = holes.split(form)[:: holes.groups + 1], list(holes.finditer(form))
     values = arguments[1:]
@@ -1098,6 +1111,7 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.Length: _number_of_parts,
     exp.Translate: _translated,
     exp.Glob: _globbed,
+    exp.ToDays: _days,
     exp.Format: _printed,
     exp.ArrayOverlaps: _overlapping,
     exp.Like: _like,

@@ -337,12 +337,15 @@ class Lineage:
         on = join.args.get("on")
         if on is None:
             return [], []
-        parts = [(part, next(tests_within(part), None)) for part in conjuncts(on.copy())]
+        parts = [
+            (part, next(tests_within(part), None) or part.find(exp.Query))
+            for part in conjuncts(on.copy())
+        ]
         conditions = [part for part, test in parts if test is None]
         later = [part for part, test in parts if test is not None]
         if later and kind != "inner":
             raise self.names.refuse(
-                "IN and EXISTS over a table can stand in the condition of an inner join only",
+                "a subquery can stand in the condition of an inner join only",
                 "subquery_over_private_rows",
                 later[0],
                 hint="Write the test in WHERE, or filter one side in a subquery: "

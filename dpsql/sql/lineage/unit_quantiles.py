@@ -53,7 +53,7 @@ def with_quantiles(
     source: Relation,
     keys: Sequence[exp.Expr],
 ) -> tuple[Relation, exp.Select]:
-    """Add places of rows to those of groups, and write aggregates that follow from them.
+    """Add places to the rows of groups, and write aggregates by places with the new columns.
 
     The unit is among the ``keys`` of the groups. Returns the rows and the SELECT, of which nothing
     else is changed. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be

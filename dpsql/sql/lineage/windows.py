@@ -272,7 +272,7 @@ class UnitPlaces:
         return self._with_unit([self._over(key) for key in node.args.get("partition_by") or ()])
 
     def _with_unit(self, keys: list[exp.Expr]) -> list[exp.Expr]:
-        """Put the unit beside a column that links tables, which decides it.
+        """Put the unit beside a column that links tables and so decides the unit.
 
         Rows without a value of it, as an outer join keeps them, are apart by their unit.
         """
