@@ -513,6 +513,15 @@ MORE: dict[str, dict[str, Any]] = {
     "rank() OVER (PARTITION BY uid {0}) + max(n) OVER (PARTITION BY uid {0}) AS r FROM visits "
     "QUALIFY row_number() OVER (PARTITION BY uid {0}) > 1) "
     "WHERE a < b OR c = 'x' OR r = 3".format("ORDER BY k DESC NULLS FIRST"): {},
+    "SELECT count(*) FROM (SELECT uid, sum(n) OVER ({0} ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) "
+    "+ sum(n) OVER ({0} ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) "
+    "+ sum(n) OVER ({0} ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING) "
+    "+ sum(n) OVER ({0} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) "
+    "+ sum(n) OVER ({0} ROWS UNBOUNDED PRECEDING) "
+    "+ sum(n) OVER ({0} RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING) "
+    "+ sum(n) OVER ({0} RANGE BETWEEN 1 FOLLOWING AND 2 FOLLOWING) "
+    "+ sum(n) OVER ({0} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS a FROM visits) "
+    "WHERE a > 3".format("PARTITION BY uid ORDER BY k"): {},
 }
 
 

@@ -478,7 +478,7 @@ REFUSED = [
     ("SELECT count(*) FROM shops s, people p FULL JOIN visits v ON p.uid = v.uid", "join_kind", "visits v"),
     ("SELECT count(*) FROM people p FULL OUTER JOIN shops s ON s.k = p.age", "join_kind", "shops s"),
     ("SELECT count(*) FROM people p ASOF JOIN visits v ON p.uid = v.uid AND p.age >= v.n AND p.age > v.k", "join_kind", ""),
-    ("SELECT count(*) FROM people p ASOF JOIN visits v ON p.age >= v.n", "window_over_private_rows", ""),
+    ("SELECT count(*) FROM people p ASOF JOIN visits v ON p.age >= v.n", "join_kind", ""),
     ("SELECT count(*) FROM people POSITIONAL JOIN visits", "join_kind", "visits"),
     ("SELECT count(*) FROM visits POSITIONAL JOIN shops", "join_kind", "shops"),
     ("SELECT count(*) FROM visits LEFT SEMI JOIN shops USING (k)", "join_kind", "shops"),

@@ -553,8 +553,9 @@ class Lineage:
             source, listed = self._with_marks(
                 select, rows_apart(self.operators, source), scope, Stand()
             )
+            unit = source.unit_label
             source, listed = placed(
-                self.names, self.operators, listed, source, self.tables.link_keys
+                self.names, self.operators, listed, source, unit, self.tables.link_keys
             )
             return self._listed(listed, source)
         source, listed = self._with_marks(select, source, scope, made)
@@ -613,8 +614,9 @@ class Lineage:
             source, select = with_quantiles(self.names, self.operators, select, source, keys)
         groups, listed = per_unit(self.names, self.operators, select, source, keys)
         if looks_at_rows(listed):  # the groups' columns are their own already
+            unit = source.unit_label
             groups, listed = placed(
-                self.names, self.operators, listed, groups, self.tables.link_keys
+                self.names, self.operators, listed, groups, unit, self.tables.link_keys
             )
         return self.operators.projected(listed, groups)
 

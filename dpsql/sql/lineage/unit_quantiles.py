@@ -60,7 +60,7 @@ def with_quantiles(
     used.
     """
     select = select.copy()
-    places = UnitPlaces(names, operators, select, source, ())
+    places = UnitPlaces(names, operators, select, source, source.unit_label, ())
     calls = list(_calls(select))
     made = [_Written(names, places, keys, node).value() for node in calls]
     source = places.rows(calls[0])

@@ -138,7 +138,7 @@ def first_rows(
     )
     first = exp.EQ(this=place, expression=exp.Literal.number(1))
     listed = exp.Select(expressions=[exp.Star()], qualify=exp.Qualify(this=first))
-    kept, _ = placed(names, operators, listed, rows, ())
+    kept, _ = placed(names, operators, listed, rows, rows.unit_label, ())
     return kept
 
 

@@ -155,18 +155,20 @@ def placed(
     operators: Operators,
     select: exp.Select,
     source: Relation,
+    unit: str,
     link_keys: Collection[Origin],
 ) -> tuple[Relation, exp.Select]:
     """Add the values of window functions to rows, and apply QUALIFY and DISTINCT ON.
 
-    ``link_keys`` are the columns that link tables, each value of which is one unit's. Returns the
-    rows, and the SELECT without all this. Raises ``QueryRefused`` or ``UnknownName`` with the place
-    of what cannot be used, as of a window that is not of one unit.
+    ``unit`` is the analyst's name for the unit's column, and each value of the ``link_keys``, which
+    link tables, is one unit's. Returns the rows, and the SELECT without all this. Raises
+    ``QueryRefused`` or ``UnknownName`` with the place of what cannot be used, as of a window that
+    is not of one unit.
     """
     select = select.copy()
     windows = list(_windows(select))
     if windows:
-        made = UnitPlaces(names, operators, select, source, link_keys)
+        made = UnitPlaces(names, operators, select, source, unit, link_keys)
         columns = [made.of_window(node) for node in windows]
         source = made.rows(windows[0])
         for node, column in zip(windows, columns, strict=True):
@@ -180,7 +182,7 @@ def placed(
     on = None if distinct is None else distinct.args.get("on")
     if on is not None:
         order = select.args.get("order")
-        made = UnitPlaces(names, operators, select, source, link_keys)
+        made = UnitPlaces(names, operators, select, source, unit, link_keys)
         first = made.first(on, [] if order is None else order.expressions)
         one = exp.EQ(this=generated_column(first), expression=exp.Literal.number(1))
         source = operators.keeping(made.rows(on), one)
@@ -209,6 +211,7 @@ class UnitPlaces:
     operators: Operators
     select: exp.Select
     source: Relation
+    unit: str
     link_keys: Collection[Origin]
     computed: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
     values: dict[PlaceValue, tuple[str, Identity, ColumnPolicy | None, bool]] = field(
@@ -523,9 +526,9 @@ class UnitPlaces:
         if not _names_unit(keys, self.source):
             raise self._refuse(
                 "a window over private rows is one of a single privacy unit's: "
-                f"PARTITION BY has to name {self.source.unit_label}",
+                f"PARTITION BY has to name {self.unit}",
                 node,
-                f"Write PARTITION BY {self.source.unit_label}, alone or beside other columns. "
+                f"Write PARTITION BY {self.unit}, alone or beside other columns. "
                 "Ranks among all rows show single ones: ask for QUANTILE(x, 0.9), then count what "
                 "is beyond; or rank released groups, RANK() OVER (ORDER BY COUNT(*) DESC) beside "
                 "GROUP BY.",
