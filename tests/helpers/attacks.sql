@@ -477,6 +477,9 @@ window_over_private_rows: select t, count(*) from (select n, sum(n) over (order 
 answers: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows between 1 preceding and 2 following) as t from visits) group by t
 window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows between 2 following and 1 preceding) as t from visits) group by t
 answers: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows 40 preceding) as t from visits) group by t
+answers: select t, count(*) from (select uid, sum(n) over (partition by uid order by n range between 1 preceding and 2 following) as t from visits) group by t
+answers: select t, count(*) from (select uid, max(n) over (partition by uid order by n rows between 1 following and unbounded following) as t from visits) group by t
+answers: select t, count(*) from (select uid, string_agg(s, '>' order by n) as t from visits group by uid) group by t
 window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows 3000000000 preceding) as t from visits) group by t
 window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by d range between interval 1 month preceding and current row) as t from visits) group by t
 window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by s range 1 preceding) as t from visits) group by t
