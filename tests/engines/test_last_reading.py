@@ -452,7 +452,7 @@ def _telling(plans: dict[str, Plan]) -> Iterator[tuple[str, Plan]]:
         held |= {
             ("type", "id", str(node["return_type"]["id"]))
             for node in nodes(plan.root)
-            if is_cast(node)
+            if is_cast(node) and "return_type" in node  # a frame is said again, unbound
         }
         held |= {
             (str(node["type"]), "orders", order["type"])
