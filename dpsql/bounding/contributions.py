@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpsql.bounding.pairs import Int64s, Pairs, PairTally, step_size, sum_tallies
 from dpsql.bounding.specification import MeasureColumns, Specification
-from dpsql.ir.measures import MeasureKind
+from dpsql.ir.measures import Lattice, MeasureKind
 
 _EXACT: Final = 1 << 62
 _Any = NDArray[Any]
@@ -53,6 +53,17 @@ class Contributions:
             found[rows] = _clamped(-total if negated else total, 0, most)
         return found
 
+    def averaged(self, source: MeasureColumns) -> Int64s:
+        """Compute what units have on average, as a distance from the middle, 0 without values."""
+        number = self.counted(source.counted)
+        found = np.empty(len(number), dtype=np.int64)
+        lattice = source.measure.of_rows
+        assert lattice is not None
+        for rows, total in self._totals(source, number):
+            ours = number[rows].astype(total.dtype, copy=False)
+            found[rows] = _average(lattice, total, ours)
+        return found
+
     def counted(self, column: int | None) -> Int64s:
         """Count the rows of pairs, or those with a value in a column."""
         found = self._numbers.get(PairTally(column))
@@ -70,8 +81,7 @@ class Contributions:
             return _clamped(total, low, high)
         lattice, most = measure.lattice, self._spec.max_rows
         if measure.kind is MeasureKind.CENTERED_AVERAGES:
-            average = _clamped(quotients(total, np.maximum(number, 1)), lattice.low, lattice.high)
-            return np.where(number > 0, average - lattice.midpoint, 0)
+            return _average(lattice, total, number)
         ends = min(0, most * lattice.low), max(0, most * lattice.high)
         if total.dtype != object:  # further ends change nothing of a sum that fits 64 bits
             ends = max(-_EXACT, ends[0]), min(_EXACT, ends[1])
@@ -104,6 +114,11 @@ class Contributions:
         if wide:
             parts = [each.astype(object) for each in parts]
         return parts[0] if len(parts) == 1 else parts[0] * (1 << 32) + parts[1]
+
+
+def _average(lattice: Lattice, total: _Any, number: _Any) -> _Any:
+    average = _clamped(quotients(total, np.maximum(number, 1)), lattice.low, lattice.high)
+    return np.where(number > 0, average - lattice.midpoint, 0)
 
 
 class Sums:

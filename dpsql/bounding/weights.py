@@ -15,6 +15,7 @@ from dpsql.bounding.contributions import Contributions
 from dpsql.bounding.pairs import Int64s, Pairs, tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification
 from dpsql.privacy.mechanisms.bounds_choice import (
+    AVERAGE_PLACES,
     MOST_CHOSEN,
     WHOLE_WEIGHT,
     BoundDraw,
@@ -26,23 +27,28 @@ def choice_weights(
     whole: Iterable[Pairs],
     spec: Specification,
     choice: BoundsChoice,
-    sums: Sequence[MeasureColumns],
+    alone: Sequence[MeasureColumns],
 ) -> tuple[list[int], list[int]]:
     """Compute the weights by places of rows, and by those of groups.
 
-    ``whole`` are the pairs of all units, all of a unit at once, and ``sums`` those that a number of
-    rows clamps, if it bounds nothing else. Sensitivity: as of ``bounds_choice_sql``. Checked by
-    ``tests/kinds/test_streamed_bounds.py``.
+    ``whole`` are the pairs of all units, all of a unit at once, and ``alone`` the sums that a
+    number of rows clamps, or those of averages, if it bounds nothing else. Sensitivity: as of
+    ``bounds_choice_sql``. Checked by ``tests/kinds/test_streamed_bounds.py``.
     """
     fields = tallies_of(spec)
     by_rows, by_groups = _Weights(choice.rows), _Weights(choice.groups)
+    averages = _WeightsOfAverages(choice) if choice.centres is not None else None
     for pairs in whole:
         numbers = np.diff(pairs.starts, append=len(pairs))
         groups = np.repeat(numbers, numbers)
         weights = WHOLE_WEIGHT // groups
-        by_rows.add(_sizes(Contributions(spec, fields, pairs), sums), weights)
+        contributions = Contributions(spec, fields, pairs)
         by_groups.add(groups, weights)
-    return by_rows.found, by_groups.found
+        if averages is not None:
+            averages.add(contributions, alone, groups)
+        else:
+            by_rows.add(_sizes(contributions, alone), weights)
+    return (by_rows if averages is None else averages).found, by_groups.found
 
 
 def _sizes(contributions: Contributions, sums: Sequence[MeasureColumns]) -> Int64s:
@@ -75,3 +81,32 @@ class _Weights:
         sums = np.zeros(len(self.found), dtype=np.int64)
         np.add.at(sums, places, weights)
         self.found = [had + int(more) for had, more in zip(self.found, sums, strict=True)]
+
+
+class _WeightsOfAverages:
+    """The weights of pairs by each average, the rungs below its number of values, and its part."""
+
+    def __init__(self, choice: BoundsChoice) -> None:
+        assert choice.rows is not None
+        assert choice.centres is not None
+        self._rungs = np.array(choice.rows.rungs)
+        self._averages = choice.centres.number
+        self.found = [0] * choice.row_places
+
+    def add(
+        self, contributions: Contributions, averages: Sequence[MeasureColumns], groups: Int64s
+    ) -> None:
+        """Add the weights of pairs of units that are in so many groups."""
+        weights = WHOLE_WEIGHT // (groups * self._averages)
+        size = len(self.found) // self._averages
+        for index, source in enumerate(averages):
+            numbers, average = contributions.counted(source.counted), contributions.averaged(source)
+            assert source.measure.of_rows is not None
+            half = source.measure.of_rows.half_width
+            parts = (average + half) * AVERAGE_PLACES // (2 * half + 1)
+            places = np.searchsorted(self._rungs, numbers) * AVERAGE_PLACES + parts
+            there = numbers > 0
+            sums = np.zeros(size, dtype=np.int64)
+            np.add.at(sums, places[there], weights[there])
+            for place in np.flatnonzero(sums):
+                self.found[index * size + place] += int(sums[place])

@@ -347,6 +347,25 @@ class Block:
         """The counts of distinct values that a number of rows bounds, where it bounds no other."""
         return self._bounded_alone(MeasureKind.DISTINCT)
 
+    @property
+    def averages_alone(self) -> tuple[Measure, ...]:
+        """The sums of averages that a number of rows bounds, where it bounds nothing else.
+
+        None where bounds of their values are to be found as well, or a maximum error is asked for.
+        """
+        found = self.bounds_found
+        exact = any(aggregate.max_error is not None for aggregate in self.aggregates)
+        if exact or self.quantiles or (found is not None and found.values):
+            return ()
+        bounded = {index for index, m in enumerate(self.measures) if m.bounded_by_rows}
+        of_averages, others = set[int](), set[int]()
+        for aggregate in self.aggregates:
+            (of_averages if aggregate.kind.is_average else others).update(aggregate.measures)
+        if others & bounded or not bounded <= of_averages:
+            return ()
+        sums = (self.measures[index] for index in sorted(bounded))
+        return tuple(each for each in sums if each.kind is MeasureKind.CENTERED_SUM)
+
     def _bounded_alone(self, kind: MeasureKind) -> tuple[Measure, ...]:
         bounded = [m for m in self.measures if m.bounded_by_rows]
         others = any(m.kind is not kind for m in bounded) or self.quantiles

@@ -11,7 +11,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 from dpsql.core.quoting import INTERNAL_PREFIX
@@ -26,6 +26,7 @@ from dpsql.kinds.stored_json import json_object, require_sound
 from dpsql.kinds.streamed_bounds import read_streamed_weights
 from dpsql.kinds.value_bounds import read_value_weights
 from dpsql.privacy.mechanisms.bounds_choice import (
+    AVERAGE_PLACES,
     MOST_CHOSEN,
     WHOLE_WEIGHT,
     BoundDraw,
@@ -47,7 +48,7 @@ _GROUPS: Final = f"{INTERNAL_PREFIX}groups"
 _WEIGHT: Final = f"{INTERNAL_PREFIX}weight"
 _NOWHERE: Final = -1  # no number of rows or groups: of rows for another draw
 PlaceWeights = tuple[list[int], list[int]]
-"""By rows and by groups, each of shape (rungs + 1,) or (0,)."""
+"""By rows and by groups, of shapes (row_places,) and (rungs + 1,), or (0,)."""
 
 
 def bounds_choice_sql(
@@ -59,9 +60,11 @@ def bounds_choice_sql(
     Numbers that no pair has are left out. Those of a count are as they are: pairs with N different
     numbers of rows have half of N squared rows, so there are few. A number for sums is the first
     rung that is not below it, and shared values have the number of rungs below their place instead.
+    Pairs with averages have a place for each of these, and the part of the range that it is in.
     Sensitivity: when one unit is added, the weights of either grow by at most ``WHOLE_WEIGHT``
-    together, and none falls. Those of shared values, between any two rungs, grow by as many whole
-    weights as there are numbers between these at most, and fall by as many as the lower one is.
+    together, those of one of several averages by its share of that, and none falls. Those of shared
+    values, between any two rungs, grow by as many whole weights as there are numbers between these
+    at most, and fall by as many as the lower one is.
     Checked by ``tests/kinds/test_bounds_choice_kind.py``.
     """
     rows, derived = PrivateRows(plan, 0, dialect, staged), dialect.derived
@@ -70,7 +73,9 @@ def bounds_choice_sql(
     once = rows.internal("once")
     all_pairs, all_sizes = rows.internal("pairs"), rows.internal("sizes")
     stored = []
-    if staged is None:
+    if choice.centres is not None:
+        stored.append((all_pairs, _averaged_pairs(rows, choice)))
+    elif staged is None:
         read, size = (once, sql("count(*)")) if shared else _sized(rows)
         pairs = sql(
             "SELECT {pair}, {size} AS {found} FROM {rows} GROUP BY {pair}",
@@ -94,16 +99,17 @@ def bounds_choice_sql(
     steps = join(", ", [dialect.materialized(name, written) for name, written in stored])
     of = ((found, choice.rows, _ROWS), (rows.number, choice.groups, _GROUPS))
     drawn = [(each, draw, quoted(part)) for each, draw, part in of if draw is not None]
+    apart = shared or choice.centres is not None
 
     def held(number: Sql, draw: BoundDraw) -> Sql:
-        if draw.shared:
+        if apart and draw is choice.rows:
             return digits(_NOWHERE)
         return _rung(draw, number) if draw is choice.rows and plan.block.sums_alone else number
 
     places = join(", ", [place for _, _, place in drawn])
     # A join takes half the time of one window over all pairs, and few numbers are left of them.
     alike = [rows.number, *(each for each, draw, _ in drawn if each != rows.number)]
-    alike = alike[:1] if shared else alike
+    alike = alike[:1] if apart else alike
     counted = sql(
         "SELECT {alike}, count(*) AS {} FROM {} JOIN {} USING ({}) GROUP BY {alike}",
         *(rows.internal("times"), all_pairs, all_sizes, rows.unit),
@@ -121,17 +127,18 @@ def bounds_choice_sql(
         weight,
         derived(counted),
     )
-    if shared:
+    if apart:
+        write = _deviating if choice.centres is not None else partial(_named_first, once=once)
         values = sql(
             "SELECT {}, {weight} FROM {}",
             join(
                 ", ",
                 [
-                    place if draw.shared else sql("{} AS {}", digits(_NOWHERE), place)
+                    place if draw is choice.rows else sql("{} AS {}", digits(_NOWHERE), place)
                     for _, draw, place in drawn
                 ],
             ),
-            derived(_named_first(rows, choice, once, all_sizes)),
+            derived(write(rows, choice, pairs=all_pairs, sizes=all_sizes)),
             weight=weight,
         )
         weighted = values if choice.groups is None else sql("{} UNION ALL {}", weighted, values)
@@ -169,7 +176,81 @@ def _with_values(rows: PrivateRows) -> Sql:
     return rows.select(arguments)
 
 
-def _named_first(rows: PrivateRows, choice: BoundsChoice, once: Sql, sizes: Sql) -> Sql:
+def _averaged_pairs(rows: PrivateRows, choice: BoundsChoice) -> Sql:
+    """Write pairs with a place for each of their averages, by rows and by part of the range.
+
+    Those without values have none. What averages a unit has, and of how many rows, is its own.
+    """
+    block, draw, dialect = rows.plan.block, choice.rows, rows.dialect
+    rewriter, averages = Rewriter(rows), block.averages_alone
+    assert draw is not None
+    size = (len(draw.rungs) + 1) * AVERAGE_PLACES
+    numbers = [rows.internal(f"rows{index}") for index in range(len(averages))]
+    parts = [rows.internal(f"part{index}") for index in range(len(averages))]
+
+    def columns(found: Aggregated) -> Mapping[Sql, Sql]:
+        written = dict[Sql, Sql]()
+        for measure, number, part in zip(averages, numbers, parts, strict=True):
+            average, counted = rewriter.average(block.measures.index(measure), found)
+            half = _half_width(measure)
+            inside = (average + half) * AVERAGE_PLACES // (2 * half + 1)
+            written |= {number: counted.sql, part: inside.narrowed().sql}
+        return written
+
+    placed = []
+    for index, (number, part) in enumerate(zip(numbers, parts, strict=True)):
+        rung = column(_place(draw, number), 0, len(draw.rungs), dialect=dialect)
+        inside = column(part, 0, AVERAGE_PLACES - 1, dialect=dialect)
+        place = rung * AVERAGE_PLACES + inside + index * size
+        there = sql("CASE WHEN {} > 0 THEN {} ELSE {} END", number, place.sql, digits(_NOWHERE))
+        placed.append(sql("{} AS {}", there, _average(rows, index)))
+    return sql(
+        "SELECT {} FROM {}",
+        join(", ", [rows.unit, *rows.keys, *placed]),
+        dialect.derived(rewriter.by_pair(columns)),
+    )
+
+
+def _half_width(measure: Measure) -> int:
+    """Return how far the values of an average are from their middle, at most, in steps."""
+    assert measure.of_rows is not None
+    return measure.of_rows.half_width
+
+
+def _average(rows: PrivateRows, index: int) -> Sql:
+    return rows.internal(f"average{index}")
+
+
+def _deviating(rows: PrivateRows, choice: BoundsChoice, pairs: Sql, sizes: Sql) -> Sql:
+    """Write the weights of averages by their places: a unit's, divided among groups and averages.
+
+    Pairs alike in both are weighed together, as there are few kinds of these.
+    """
+    assert choice.centres is not None
+    derived, place, weight = rows.dialect.derived, quoted(_ROWS), quoted(_WEIGHT)
+    times = rows.internal("times")
+    counted = (
+        sql(
+            "SELECT {number}, {average} AS {}, count(*) AS {} FROM {} JOIN {} USING ({}) "
+            "GROUP BY {number}, {average}",
+            *(place, times, pairs, sizes, rows.unit),
+            number=rows.number,
+            average=_average(rows, index),
+        )
+        for index in range(choice.centres.number)
+    )
+    groups = column(rows.number, 1, MOST_ROWS, dialect=rows.dialect) * choice.centres.number
+    alike = column(times, 1, MOST_ROWS, dialect=rows.dialect)
+    return sql(
+        "SELECT {}, {} AS {} FROM {}",
+        place,
+        (alike * (WHOLE_WEIGHT // groups)).clamped(0, _MOST_WEIGHT).narrowed().sql,
+        weight,
+        derived(join(" UNION ALL ", counted)),
+    )
+
+
+def _named_first(rows: PrivateRows, choice: BoundsChoice, pairs: Sql, sizes: Sql, once: Sql) -> Sql:
     """Write the weights of values by the rungs below the place at which a unit first has them.
 
     Each unit has its values in an order of its own, by a hash, like those that an answer keeps. A
@@ -334,11 +415,12 @@ def weights_by_place(choice: BoundsChoice, rows: Mapping[str, Iterable[int]]) ->
     """Sum the weights of exact rows by the rungs below their rows, and by those below groups."""
     found = {}
     for name, draw in _places(choice):
-        found[name] = weights = [0] * (len(draw.rungs) + 1)
+        size = choice.row_places if draw is choice.rows else len(draw.rungs) + 1
+        found[name] = weights = [0] * size
         for number, weight in zip(rows[name], rows[_WEIGHT], strict=True):
             if number != _NOWHERE:
-                place = number if draw.shared else bisect_left(draw.rungs, number)
-                weights[int(place)] += int(weight)
+                placed = draw is choice.rows and (draw.shared or choice.centres is not None)
+                weights[int(number) if placed else bisect_left(draw.rungs, number)] += int(weight)
     return found.get(_ROWS, []), found.get(_GROUPS, [])
 
 

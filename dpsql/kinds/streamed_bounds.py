@@ -27,7 +27,7 @@ from dpsql.kinds.left_out import clamped_sums
 from dpsql.kinds.staged import Stages
 from dpsql.kinds.streamed import bounded_by, read_stream
 from dpsql.policy.limits import BoundingLimit
-from dpsql.privacy.mechanisms.bounds_choice import MOST_CHOSEN, BoundsChoice
+from dpsql.privacy.mechanisms.bounds_choice import AVERAGE_PLACES, MOST_CHOSEN, BoundsChoice
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.streamed import Streamed
 
@@ -51,6 +51,8 @@ def streamed_draw(
     several = choice.rows is not None and choice.rows.shared
     if several or not all(map(_fits, plan.block.sums_alone)):
         return None
+    if choice.centres is not None and not all(map(_has_parts, plan.block.averages_alone)):
+        return None
     rows = PrivateRows(plan, 0, dialect)
     if bounded_by(rows, bounding, read_often=shared).maker is not Maker.NUMPY:
         return None
@@ -71,6 +73,12 @@ def _fits(measure: Measure) -> bool:
     assert lattice is not None
     zero = bounds is None or bounds[0] <= 0 <= bounds[1]
     return zero and max(lattice.high, -lattice.low) * (MOST_CHOSEN + 2) < _LARGEST
+
+
+def _has_parts(measure: Measure) -> bool:
+    """Tell whether the part of the range that an average is in can be computed in 64 bits."""
+    lattice = measure.of_rows
+    return lattice is not None and (2 * lattice.half_width + 1) * AVERAGE_PLACES < _LARGEST
 
 
 def read_streamed_weights(
@@ -108,12 +116,17 @@ def streamed_weights(
     else:
         groups, number = name(GROUPS), scratch.store(GROUPS, streamed.groups())
     bounding = streamed.specification(number)
-    sums = [streamed.source(plan.block.measures.index(m)) for m in plan.block.sums_alone]
+    measured = plan.block.averages_alone if choice.centres else plan.block.sums_alone
+    alone = [streamed.source(plan.block.measures.index(m)) for m in measured]
 
     def work(stream: IntegerStream) -> tuple[_Weights, KeptPairs | None, int]:
         pairs: Iterable[Pairs] = pairs_of_units(stream, bounding)
         kept = KeptPairs.of(stream, pairs) if keep else None
-        return choice_weights(pairs if kept is None else kept, bounding, choice, sums), kept, number
+        return (
+            choice_weights(pairs if kept is None else kept, bounding, choice, alone),
+            kept,
+            number,
+        )
 
     return read_stream(streamed, scratch, groups, work)
 

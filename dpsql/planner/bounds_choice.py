@@ -17,6 +17,7 @@ from dpsql.privacy.mechanisms.bounds_choice import (
     BASE_OF_NONE,
     BASE_OF_ZERO,
     NONE,
+    POWER_OF_AVERAGES,
     POWER_OF_GROUPS,
     POWER_OF_NAMED,
     POWER_OF_RANKED,
@@ -25,6 +26,7 @@ from dpsql.privacy.mechanisms.bounds_choice import (
     BoundDraw,
     BoundsChoice,
     bound_draw,
+    centre_draw,
     groups_target,
     ladder,
     rows_target,
@@ -43,6 +45,14 @@ _CUT_OF_AVERAGES: Final = 15.0
 
 Rows that are cut are missing from a count, but of an average they are missing above and below: it
 is off by how their values differ from those kept, supposed to be a part of half its range."""
+_CUT_OF_DEVIATIONS: Final = 5.0
+"""How many times as many pairs are cut where each counts by how far its average deviates.
+
+What is cut on one side of an average is made up for, mostly, by what is on the other: supposed is
+that a fifth is not. Found best, with the shares and the base measure, over 28 averages of public
+data by up to 22 groups, at three prices."""
+_CENTRES_SHARE: Final = 0.02
+"""The part of a price that chooses the centres from which averages deviate."""
 _GROUPS_NAMED: Final = 50
 """The number of groups that are supposed to come out where nothing public says it."""
 _CUT_OF_RANKED: Final = 4.0
@@ -199,6 +209,12 @@ def priced_bounds_choice(
         if not found.rows or not most:
             return None if groups is None else BoundsChoice(groups, None)
         times, fixed = 1.0 if block.totals else _CUT_OF_AVERAGES, bool(error_targets(block))
+        centres = None
+        if block.averages_alone and not least:
+            beside = others + of_rows + _GROUPS_SHARE * found.groups
+            price = payer.part_beside(_CENTRES_SHARE, beside)
+            centres = centre_draw(price, len(block.averages_alone))
+            times = _CUT_OF_DEVIATIONS
         if fixed:
             times *= block.parameters.rows_limit * _CUT_BESIDE_ERROR
         targets = [
@@ -209,13 +225,14 @@ def priced_bounds_choice(
         price = payer.part_beside(of_rows, others)
         aims = targets[-1:] * len(rungs)
         shared = bool(block.values_alone)
+        power = POWER_OF_SHARED if shared else POWER_OF_AVERAGES if centres else POWER_OF_ROWS
         rows = bound_draw(
-            *(price, rungs, POWER_OF_SHARED if shared else POWER_OF_ROWS, aims),
+            *(price, rungs, power, aims),
             lasting=fixed,
             base_of_zero=BASE_OF_NONE,
             shared=shared,
         )
-        return BoundsChoice(groups, rows, tuple(map(weight_in_steps, targets)))
+        return BoundsChoice(groups, rows, tuple(map(weight_in_steps, targets)), centres)
     except ParameterError:
         return None
 
@@ -271,12 +288,14 @@ def _beside_usual(block: Block, groups: int) -> float:
     return math.sqrt(usual / groups) if usual is not None and error_targets(block) else 1.0
 
 
-def bounds_share(block: Block) -> float:
+def bounds_share(block: Block, *, of_view: bool = False) -> float:
     """Return the part of a block's price that chooses its bounds, of units and of values."""
     found = block.bounds_found
     if found is None:
         return 0.0
-    return _rows_share(block) + _GROUPS_SHARE * found.groups + _values_share(block)
+    centres = _CENTRES_SHARE * bool(found.rows and block.averages_alone and not of_view)
+    share = _rows_share(block) + centres + _GROUPS_SHARE * found.groups
+    return share + _values_share(block)
 
 
 def _rows_share(block: Block) -> float:
@@ -289,9 +308,9 @@ def _rows_share(block: Block) -> float:
     found = block.bounds_found
     if found is None or not found.rows:
         return 0.0
-    return (
-        max(_ROWS_SHARE, _TOTAL_SHARE / math.sqrt(_groups(block))) if block.totals else _ROWS_SHARE
-    )
+    if block.averages_alone or not block.totals:
+        return _ROWS_SHARE
+    return max(_ROWS_SHARE, _TOTAL_SHARE / math.sqrt(_groups(block)))
 
 
 def _groups(block: Block) -> int:

@@ -198,7 +198,7 @@ class ViewPreparer:
         plan = planned(block, beside=0.0 if drawn is None else drawn.share)
         choice, values = (None, ()) if now is None else bounds_to_draw(plan, account)
         if (choice or values) and now is not None:
-            share = bounds_share(block)
+            share = bounds_share(block, of_view=True)
             most = reduce(FoundBounds.beside, (d.most for d in (choice, *values) if d is not None))
             # Numbers that cannot be found are the usual ones; there are none of values.
             with nullcontext() if values else suppress(QueryRefused, ParameterError):
@@ -359,7 +359,7 @@ def with_drawn(view: PreparedView, found: FoundBounds) -> ViewDefinition:
     It has the usual ones where there were too few units to tell.
     """
     charged = Amount.charge(sum((each.choice.loss for each in view.bounds), ZERO))
-    return _drawn(view.plan.definition, found, bounds_share(view.plan.block), charged)
+    return _drawn(view.plan.definition, found, bounds_share(view.plan.block, of_view=True), charged)
 
 
 def _drawn(

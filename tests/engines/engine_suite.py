@@ -373,6 +373,7 @@ class EngineSuite:
             "SELECT count(*) FROM r",
             "SELECT f, s, sum(j) FROM r WHERE a IS NULL OR a <> 1 GROUP BY f, s",
             "SELECT c, avg(x), median(i) FROM r GROUP BY c",
+            "SELECT c, avg(x), avg(i) FROM r GROUP BY c",
             "SELECT c, corr(x, i), quantile_cont(x, [0.25, 0.75]) FROM r GROUP BY c",
         ],
     )

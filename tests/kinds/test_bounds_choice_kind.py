@@ -31,7 +31,12 @@ from dpsql.kinds.bounds_choice import (
 )
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import AUTO
-from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT, BoundsChoice, FoundBounds
+from dpsql.privacy.mechanisms.bounds_choice import (
+    AVERAGE_PLACES,
+    WHOLE_WEIGHT,
+    BoundsChoice,
+    FoundBounds,
+)
 
 COLUMNS = (("u", "BIGINT"), ("a", "INTEGER"), ("s", "VARCHAR"), ("c", "VARCHAR"), ("x", "DOUBLE"))
 SCHEMA: Schema = schema_of(Table("r", tuple(column_of(*c) for c in COLUMNS)))
@@ -61,7 +66,10 @@ worlds = st.tuples(
     st.integers(1, 400),  # as often each row of the unit that comes or goes
 )
 KEYS = ("", "a", "s", "c", "a, s", "CAST(s AS INT)", "c, a")
-MEASURES = ("count(*)", "sum(x)", "avg(x)", "count(s), stddev(x)", "median(x)", "sum(x), median(x)")
+MEASURES = (
+    *("count(*)", "sum(x)", "avg(x)", "count(s), stddev(x)", "median(x)", "sum(x), median(x)"),
+    "avg(x), avg(2 * x) FILTER (WHERE a > 0), count(DISTINCT u)",
+)
 
 
 @st.composite
@@ -113,8 +121,7 @@ def moves(
 def parts_of(plan: BlockPlan, weights: list[int]) -> list[list[int]]:
     """The weights by rows, and those by groups."""
     choice = chosen(plan)
-    rows = 0 if choice.rows is None else len(choice.rows.rungs) + 1
-    return [weights[:rows], weights[rows:]]
+    return [weights[: choice.row_places], weights[choice.row_places :]]
 
 
 def search(examples: settings) -> None:
@@ -199,6 +206,44 @@ def test_a_pair_of_sums_alone_is_as_large_as_its_sum(measures: str, sizes: tuple
     found = Counter(sum(rung < size for rung in draw.rungs) for size in sizes)
     expected = [WHOLE_WEIGHT * found[place] for place in range(len(draw.rungs) + 1)]
     assert parts_of(plan, exact(plan, rows))[0] == expected
+
+
+def test_a_pair_with_averages_has_a_place_for_each_by_its_values_and_their_average() -> None:
+    (plan,) = asked("SELECT c, avg(x), avg(7 - 2 * x) FROM r GROUP BY c").plans
+    rows = [
+        *[(1, 0, "", "p", 3.5)] * 5,
+        *[(1, 0, "", "q", value) for value in (0.0, None, float("nan"))],
+        *[(2, 0, "", "q", value) for value in (None, float("nan"))],
+    ]
+    choice, (of_rows, of_groups) = chosen(plan), parts_of(plan, exact(plan, rows))
+    assert choice.rows is not None
+    assert choice.centres is not None
+    assert choice.centres.number == 2
+    first, most = AVERAGE_PLACES * sum(rung < 5 for rung in choice.rows.rungs), AVERAGE_PLACES - 1
+    second = AVERAGE_PLACES * (len(choice.rows.rungs) + 1)
+    quarter = WHOLE_WEIGHT // 4  # of two groups and two averages
+    there = {first + most, 0, second + first, second + most}
+    assert {place: weight for place, weight in enumerate(of_rows) if weight} == dict.fromkeys(
+        there, quarter
+    )
+    assert sum(of_groups) == 2 * WHOLE_WEIGHT
+    assert not any(exact(plan, []))
+
+
+@pytest.mark.parametrize(
+    "measures",
+    ["avg(x), count(*)", "avg(x), sum(x)", "avg(x), median(x)", "avg(x), stddev(x)", "variance(x)"],
+)
+def test_beside_others_averages_do_not_say_how_much_a_pair_counts(measures: str) -> None:
+    (plan,) = asked(f"SELECT c, {measures} FROM r GROUP BY c").plans
+    assert chosen(plan).centres is None
+    assert chosen(plan).row_places == len(getattr(chosen(plan).rows, "rungs", ())) + 1
+
+
+def test_beside_a_maximum_error_averages_do_not_say_it_either() -> None:
+    question = "SELECT c, avg(x), count(DISTINCT u, max_error => 50) FROM r GROUP BY c"
+    (plan,) = asked(question).plans
+    assert chosen(plan).centres is None
 
 
 # -- distinct values --------------------------------------------------------------------------

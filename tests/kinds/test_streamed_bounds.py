@@ -48,6 +48,7 @@ QUESTIONS = (
     "SELECT c, sum(x) FROM r GROUP BY c",
     "SELECT sum(x) FROM r",
     "SELECT a, s, avg(x), count(s) FROM r GROUP BY a, s",
+    "SELECT c, avg(x), avg(7 - 2 * x) FROM r GROUP BY c",
 )
 
 

@@ -193,6 +193,7 @@ QUESTIONS = (
     "SELECT c, s, sum(x), sum(a) FROM r GROUP BY c, s",
     "SELECT c, sum(x), count(DISTINCT u) FROM r WHERE x > 1 GROUP BY c",
     "SELECT c, avg(x), stddev(x) FROM r GROUP BY c",
+    "SELECT c, avg(x), avg(a) FROM r GROUP BY c",
     "SELECT s, count(DISTINCT u) AS n FROM r GROUP BY s ORDER BY n DESC LIMIT 3",
     "SELECT s, count(*) AS n FROM r GROUP BY s",
 )

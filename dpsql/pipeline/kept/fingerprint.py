@@ -94,10 +94,10 @@ def bounds_choice_fingerprint(plan: BlockPlan, steps: int | None = None) -> str:
     """Hash the inputs of the choice of contribution bounds: table, filter, unit, keys, limits.
 
     And the ε of its question, within a factor of 2, and whether totals are asked for: others are
-    best for averages, and at another price. And of which sums or distinct values, where nothing
-    else is, as it is these that are clamped or named. And for which bounds a maximum error has that
-    ε, and whether groups are ranked, for which fewer are best, or the number of ``steps`` of a
-    view, whose noise is wider than that of one answer.
+    best for averages, and at another price. And of which sums, averages or distinct values, where
+    nothing else is, as it is these that are clamped, deviate or are named. And for which bounds a
+    maximum error has that ε, and whether groups are ranked, for which fewer are best, or the number
+    of ``steps`` of a view, whose noise is wider than that of one answer.
     """
     block, found = plan.block, plan.block.bounds_found
     assert found is not None
@@ -109,7 +109,10 @@ def bounds_choice_fingerprint(plan: BlockPlan, steps: int | None = None) -> str:
     )
     named = ("named",) if not plan.declared and block.top_k is None else ()
     error = ("max_error", *block.bounds_to_find.values()) if plan.price_open else ()
-    alone = [("sums", block.sums_alone), ("values", block.values_alone)] if found.rows else []
+    alone: list[tuple[str, tuple[Measure, ...]]] = []
+    if found.rows:
+        alone = [("sums", block.sums_alone), ("values", block.values_alone)]
+        alone += [("averages", block.averages_alone)] if steps is None else []
     marks = (
         mark
         for word, measures in alone

@@ -16,6 +16,10 @@ The base measure stands for the noise, which grows with B: R ** -5 and G ** -1.5
 stands for what B cuts; a part of all weight may be free. A score of both sides, with
 \\|tail - target\\|, would have twice the range, so four times the price.
 
+An average is not off by the number of rows that are cut, as these are missing above and below: it
+is off by how far their values are from those that are kept. So there a pair counts as much as its
+own average deviates from a centre, which is drawn before: about the mean of all pairs.
+
 Values that units share are lost only where no unit keeps them, so tails say nothing of a count of
 them. There a rung is scored by what larger ones name besides, as a part of their size: the
 generalized exponential mechanism (Raskhodnikova & Smith 2016), as used for counts of distinct
@@ -25,7 +29,7 @@ values by Knop & Steinke 2023, of one side.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -62,6 +66,15 @@ POWER_OF_NAMED: Final = 8
 
 POWER_OF_SHARED: Final = 4
 """Of the base measure of distinct values, squared: N ** -2."""
+POWER_OF_AVERAGES: Final = 6
+"""Of the base measure of rows where averages alone are asked for, squared: R ** -3.
+
+Their noise grows less than R, as so does the number of rows that it is divided by."""
+
+AVERAGE_PLACES: Final = 128
+"""The parts of the range of values by which averages of pairs are told apart."""
+_HALF_PLACES: Final = AVERAGE_PLACES // 2
+_PARTS: Final = range(AVERAGE_PLACES)
 
 BASE_OF_ZERO: Final = 32
 """The base measure of the rung 0, by that of 1: values of one sign have 0 for the other."""
@@ -177,36 +190,16 @@ class BoundDraw(Priced[int | None]):
             for rung in self.rungs
         ]
 
-    def draw(self, weights: Sequence[int], source: EntropySource) -> int:
+    def draw(self, weights: Sequence[int | Fraction], source: EntropySource) -> int:
         """Draw a bound, from exactly the stated distribution.
 
         ``weights`` are those of pairs by the number of rungs below their rows, or the groups of
-        their unit, or of values, in steps: of shape (rungs + 1,). Rejection, from bars of whole
-        strips, each just above the curve of a rung.
+        their unit, or of values, in steps: of shape (rungs + 1,).
         """
         scores = self._scores_of_shared(weights) if self.shared else self._scores(weights)
-        least = min(scores)
-        rate = 1 / self.inverse_rate
-        energies = [rate * Fraction(score - least, WHOLE_WEIGHT) for score in scores]
-        bases = self.bases()
-        heights = [
-            float(base) * math.exp(-float(energy))
-            for base, energy in zip(bases, energies, strict=True)
-        ]
-        scale = math.ldexp(1.0, _STRIPS - math.frexp(sum(heights))[1])
-        curve = [height * scale for height in heights]
-        ends = list(accumulate(math.floor(top * (1 + _SLACK)) + 1 for top in curve))
-        while True:
-            strip = int(uniform_integers(np.array([ends[-1]]), source)[0])
-            place = next(place for place, end in enumerate(ends) if strip < end)
-            height = strip - (ends[place - 1] if place else 0)
-            if height + 1 <= curve[place] * (1 - _SLACK):
-                return self.rungs[place]
-            factor = Fraction(scale) * bases[place]
-            if uniform_below(factor, energies[place], height, source):
-                return self.rungs[place]
+        return self.rungs[_picked(self.bases(), scores, 1 / self.inverse_rate, source)]
 
-    def _scores(self, weights: Sequence[int]) -> list[Fraction]:
+    def _scores(self, weights: Sequence[int | Fraction]) -> list[Fraction]:
         """List what each rung cuts beyond its target, in steps."""
         over = list(accumulate(reversed(weights)))[-2::-1]  # of what is above each rung
         free = self.part * sum(weights)
@@ -217,7 +210,7 @@ class BoundDraw(Priced[int | None]):
         beyond[-1] = Fraction(0)
         return list(accumulate(reversed(beyond), max))[::-1] if self.lasting else beyond
 
-    def _scores_of_shared(self, weights: Sequence[int]) -> list[Fraction]:
+    def _scores_of_shared(self, weights: Sequence[int | Fraction]) -> list[Fraction]:
         """List the most that a larger rung names besides, as a part of it, in steps.
 
         Beyond targets for each value more, or ``lasting`` ones in all, as these fall with the rung.
@@ -234,6 +227,95 @@ class BoundDraw(Priced[int | None]):
             )
             scores.append(max((Fraction(0), *besides)))
         return scores
+
+
+def _picked(
+    bases: Sequence[Fraction], scores: Sequence[Fraction], rate: Fraction, source: EntropySource
+) -> int:
+    """Draw a place with probability proportional to its base times exp(-rate * score), exactly.
+
+    Scores are in steps. Rejection, from bars of whole strips, each just above the curve of a place.
+    """
+    least = min(scores)
+    energies = [rate * Fraction(score - least, WHOLE_WEIGHT) for score in scores]
+    heights = [
+        float(base) * math.exp(-float(energy)) for base, energy in zip(bases, energies, strict=True)
+    ]
+    scale = math.ldexp(1.0, _STRIPS - math.frexp(sum(heights))[1])
+    curve = [height * scale for height in heights]
+    ends = list(accumulate(math.floor(top * (1 + _SLACK)) + 1 for top in curve))
+    while True:
+        strip = int(uniform_integers(np.array([ends[-1]]), source)[0])
+        place = next(place for place, end in enumerate(ends) if strip < end)
+        height = strip - (ends[place - 1] if place else 0)
+        if height + 1 <= curve[place] * (1 - _SLACK):
+            return place
+        if uniform_below(Fraction(scale) * bases[place], energies[place], height, source):
+            return place
+
+
+@dataclass(frozen=True, slots=True)
+class CentreDraw(Priced[int | None]):
+    """A draw of a centre for each of ``number`` values whose averages are asked for.
+
+    The range of a value has ``AVERAGE_PLACES`` parts, and a pair of a unit and a group is at the
+    part of its own average. A part is drawn with probability proportional to
+    exp(-rate / 2 * \\|score\\|), where the score is the weight of all pairs times how far they are
+    above it, as parts of the range. So the mean of all pairs is drawn most often: about that, what
+    is cut and what is left deviate in the same measure. About their median, one of them would not.
+    ``loss`` is the price of all that it was built for, and costs.
+
+    Sensitivity: weights of a unit depend on its own rows alone, and of each value they sum to
+    ``WHOLE_WEIGHT`` over ``number`` at most; scores are ``number`` times that. So a further unit
+    moves every score by 1 at most, up or down: a range of 2, by which the rate is divided.
+
+    Guarantee: ``rate``-bounded range of each centre, and the prices of such picks, which compose.
+    Checked by ``tests/privacy/mechanisms/test_averages_choice.py``.
+    """
+
+    name: ClassVar[str] = "centre_choice"
+    number: int
+    rate: float
+    loss: PrivacyLoss
+
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        """Compute the price of all draws, rounded up; ``reach`` changes nothing."""
+        if composition is Composition.BASIC:
+            return rounded_up(self.number * Fraction(self.rate))
+        return rounded_up(self.number * Fraction(cost_of_pick(composition, self.rate)))
+
+    def draw(self, weights: Sequence[int], source: EntropySource) -> int:
+        """Draw the centre of one value from the weights by part, of shape (AVERAGE_PLACES,)."""
+        total, moment = sum(weights), sum(part * weight for part, weight in enumerate(weights))
+        scores = [
+            Fraction(self.number * abs(moment - centre * total), AVERAGE_PLACES)
+            for centre in _PARTS
+        ]
+        return _PARTS[_picked([Fraction(1)] * len(_PARTS), scores, Fraction(self.rate) / 2, source)]
+
+    def by_rung(self, weights: Sequence[int], source: EntropySource) -> list[Fraction]:
+        """Draw the centres, and weigh pairs by how far they are from these.
+
+        ``weights`` are in steps, by value, the number of rungs below the rows of a pair, and part:
+        of shape (number * (rungs + 1) * AVERAGE_PLACES,). What is returned has shape (rungs + 1,).
+        """
+        size = len(weights) // self.number
+        found = [Fraction(0)] * (size // AVERAGE_PLACES)
+        for start in range(0, len(weights), size):
+            by_part = [
+                sum(weights[start + part : start + size : AVERAGE_PLACES]) for part in _PARTS
+            ]
+            centre = self.draw(by_part, source)
+            for rung in range(len(found)):
+                first = start + rung * AVERAGE_PLACES
+                there = enumerate(weights[first : first + AVERAGE_PLACES])
+                found[rung] += Fraction(_deviating(there, centre), _HALF_PLACES)
+        return found
+
+
+def _deviating(weights: Iterable[tuple[int, int]], centre: int) -> int:
+    """Sum weights by part, each times its distance from a centre, in parts of the range."""
+    return sum(min(abs(part - centre), _HALF_PLACES) * weight for part, weight in weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,17 +343,28 @@ class BoundsChoice:
     """Draws of a unit's number of groups, and of its rows in each; None for one that is given.
 
     ``targets`` are those of rows, for each rung of groups, or one without these. If the draw of
-    rows is ``lasting``, they are for one row, and fall in proportion.
+    rows is ``lasting``, they are for one row, and fall in proportion. With ``centres`` a pair
+    weighs as much as its average deviates from one that is drawn before the number of rows.
     """
 
     groups: BoundDraw | None
     rows: BoundDraw | None
     targets: tuple[int, ...] = ()
+    centres: CentreDraw | None = None
 
     @property
     def loss(self) -> PrivacyLoss:
         """The price of the draws: they compose."""
-        return sum((draw.loss for draw in (self.groups, self.rows) if draw is not None), ZERO)
+        draws = (self.groups, self.rows, self.centres)
+        return sum((draw.loss for draw in draws if draw is not None), ZERO)
+
+    @property
+    def row_places(self) -> int:
+        """The number of places that the weights of pairs by their rows have."""
+        if self.rows is None:
+            return 0
+        parts = 1 if self.centres is None else self.centres.number * AVERAGE_PLACES
+        return (len(self.rows.rungs) + 1) * parts
 
     @property
     def most(self) -> FoundBounds:
@@ -301,13 +394,17 @@ class BoundsChoice:
     def draw(
         self, of_rows: Sequence[int], of_groups: Sequence[int], source: EntropySource
     ) -> FoundBounds:
-        """Draw the bounds from the weights by rows and by groups, those of groups first."""
+        """Draw the bounds from the weights by rows and by groups, those of groups first.
+
+        ``of_rows`` has shape (row_places,), ``of_groups`` (rungs + 1,); (0,) where none is drawn.
+        """
         groups = None if self.groups is None else self.groups.draw(of_groups, source)
         if self.rows is None:
             return FoundBounds(None, groups)
         place = 0 if self.groups is None else self.groups.rungs.index(groups or 0)
         aimed = replace(self.rows, targets=self.row_targets(place))
-        return FoundBounds(aimed.draw(of_rows, source), groups)
+        found = of_rows if self.centres is None else self.centres.by_rung(of_rows, source)
+        return FoundBounds(aimed.draw(found, source), groups)
 
     def row_targets(self, place: int) -> tuple[int, ...]:
         """List the targets of all rungs of rows, at a rung of groups."""
@@ -336,12 +433,24 @@ def bound_draw(
     measure of the rung 0. ``shared`` says that weights are those of values. Raises
     ParameterError if the price is not positive.
     """
-    if price.composition is Composition.BASIC:
-        checked_positive(price.epsilon, "epsilon")
-        rate = price.epsilon * (1 - 1e-12)
-    else:
-        rho = rho_of_picks(price, 1) if price.rho else 0.0
-        checked_positive(rho, "rho")
-        rate = math.sqrt(8 * rho) * (1 - 1e-11)
+    rate = _rate_of(price, 1)
     aims = tuple(map(weight_in_steps, targets))
     return BoundDraw(tuple(rungs), power, rate, aims, price, lasting, part, base_of_zero, shared)
+
+
+def centre_draw(price: PrivacyLoss, number: int) -> CentreDraw:
+    """Build the most accurate draws of a centre for each of ``number`` values, of ``price`` in all.
+
+    Raises ParameterError if the price is not positive.
+    """
+    return CentreDraw(number, _rate_of(price, number), price)
+
+
+def _rate_of(price: PrivacyLoss, draws: int) -> float:
+    """Return the rate of each of so many draws that cost at most ``price`` together."""
+    if price.composition is Composition.BASIC:
+        checked_positive(price.epsilon, "epsilon")
+        return price.epsilon / draws * (1 - 1e-12)
+    rho = rho_of_picks(price, draws) if price.rho else 0.0
+    checked_positive(rho, "rho")
+    return math.sqrt(8 * rho / draws) * (1 - 1e-11)

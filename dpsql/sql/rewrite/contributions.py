@@ -142,6 +142,14 @@ class Gathered:
         values = RowValue(self.name, DOUBLE, Numbers.ANY)
         return self.found(_steps(lattice, values, self.dialect).named(self.name).sum())
 
+    def number(self) -> Ranged:
+        """Count the rows that have a value."""
+        return self._count(self.counted)
+
+    def averaged(self, lattice: Lattice) -> Ranged:
+        """Compute a unit's average as a distance from the middle of its values, 0 without any."""
+        return self._averaged(lattice, self._total(lattice).or_zero())
+
     def _averaged(self, lattice: Lattice, total: Ranged) -> Ranged:
         """Compute a unit's clamped average as a distance from the middle, 0 for no values."""
 

@@ -343,6 +343,16 @@ class Rewriter:
         measure, name = self._measures[place]
         return self._gathered(name, found).of(measure)
 
+    def average(self, place: int, found: Aggregated) -> tuple[Ranged, Ranged]:
+        """Compute a unit's average in a group of a measure's values, and their number.
+
+        As a distance from the middle; ``place`` is that of the measure.
+        """
+        measure, name = self._measures[place]
+        gathered = self._gathered(name, found)
+        assert measure.of_rows is not None
+        return gathered.averaged(measure.of_rows), gathered.number()
+
     @property
     def _max_rows(self) -> int:
         return self.plan.block.parameters.rows_limit
