@@ -29,8 +29,8 @@ class Interval:
 _OF_ROWS = frozenset({MeasureKind.ROWS, MeasureKind.VALUES, MeasureKind.NUMBERS})
 _BEYOND = 0.75  # rows of a pair beyond a bound, as a part of the bound
 _BEYOND_OF_VALUES = 4.0  # distinct values of a group beyond a bound, likewise
-_DRIFT = 0.1  # of a spread's average, in halves of the range of values, if all rows were cut
-_DRIFT_OF_DEVIATIONS = 0.6  # of what deviates from a centre, on one side more than on the other
+_DRIFT = 0.1  # of an average, in halves of the range of values, if all rows were cut
+_DRIFT_OF_DEVIATIONS = 0.5  # of what deviates from a centre, on one side more than on the other
 _WORTH_IT = 1.1  # times the margin of noise alone
 
 MOST_CONFIDENCE = 1 - 1e-12
@@ -200,9 +200,9 @@ def with_drift(
 
     Each group lacks rows in proportion to its ``number`` of values, of a ``total`` of them, as
     :func:`supposedly_cut` says. The average of these rows differs by a tenth of half the range, and
-    their variance by a tenth of its square. Where averages alone are asked for, rows are cut by how
-    far they deviate in halves of the range, and six tenths of that is on one side. All are within
-    what the bounds of values allow.
+    their variance by a tenth of its square. Where averages and spreads alone are asked for, rows
+    are cut by how far their values, or squares of them, deviate in halves of the range of these,
+    and half of that is on one side. All are within what the bounds of values allow.
     """
     lattice = plan.measures[plan.block.aggregates[index].measures[0]].measure.lattice
     if not allows_for_cut(plan, index) or not total or lattice is None:
@@ -211,8 +211,9 @@ def with_drift(
     kind, half = plan.block.aggregates[index].kind, (lattice.upper - lattice.lower) / 2
     average = kind.is_average
     least, most = (lattice.lower, lattice.upper) if average else (0.0, half**2)
-    part = _DRIFT_OF_DEVIATIONS if plan.block.averages_alone else _DRIFT
-    drift = part * (half if average else half**2) * cut / (1 + cut)
+    drift = _DRIFT * (half if average else half**2) * cut / (1 + cut)
+    if plan.block.averages_alone:
+        drift = _DRIFT_OF_DEVIATIONS * (half if average else half**2 / 2) * cut / (1 + cut)
     power = 2 if kind.is_deviation else 1
     low, high = interval.low**power, interval.high**power
     low, high = np.maximum(low - drift, least), np.minimum(high + drift, np.maximum(high, most))

@@ -38,6 +38,8 @@ class MeasureKind(Enum):
 
 COUNTED_DISTINCT = frozenset({MeasureKind.UNITS, MeasureKind.MATCHING_UNITS, MeasureKind.DISTINCT})
 """The kinds that count something once however often it occurs."""
+CENTERED = frozenset({MeasureKind.CENTERED_SUM, MeasureKind.CENTERED_SQUARES})
+"""The sums over rows that averages and spreads are computed of, as distances from a middle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Written
 from dpsql.core.sql_types import SqlType
 from dpsql.errors import Place
-from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
+from dpsql.ir.measures import CENTERED, Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.relations import EachRow, PublicSource, RowSet, Scan, bottom_up
 from dpsql.ir.terms import Term
 from dpsql.policy.model import ColumnPolicy
@@ -349,7 +349,7 @@ class Block:
 
     @property
     def averages_alone(self) -> tuple[Measure, ...]:
-        """The sums of averages that a number of rows bounds, where it bounds nothing else.
+        """The sums of averages and spreads that a number of rows bounds, where it bounds no other.
 
         None where bounds of their values are to be found as well, or a maximum error is asked for.
         """
@@ -358,13 +358,11 @@ class Block:
         if exact or self.quantiles or (found is not None and found.values):
             return ()
         bounded = {index for index, m in enumerate(self.measures) if m.bounded_by_rows}
-        of_averages, others = set[int](), set[int]()
-        for aggregate in self.aggregates:
-            (of_averages if aggregate.kind.is_average else others).update(aggregate.measures)
-        if others & bounded or not bounded <= of_averages:
+        others = (each.measures for each in self.aggregates if not each.kind.composed)
+        if any(index in bounded for measures in others for index in measures):
             return ()
         sums = (self.measures[index] for index in sorted(bounded))
-        return tuple(each for each in sums if each.kind is MeasureKind.CENTERED_SUM)
+        return tuple(each for each in sums if each.kind in CENTERED)
 
     def _bounded_alone(self, kind: MeasureKind) -> tuple[Measure, ...]:
         bounded = [m for m in self.measures if m.bounded_by_rows]

@@ -41,7 +41,7 @@ _GROUPS_SHARE: Final = 0.1
 """The part of a price that chooses a number of groups. Found best by simulation, as the target is:
 half of it is as near the best number, and less of the truth lies within intervals."""
 _CUT_OF_AVERAGES: Final = 15.0
-"""How many times as many pairs are cut where only averages, spreads and quantiles are asked for.
+"""How many times as many pairs are cut where only quantiles, averages and spreads are asked for.
 
 Rows that are cut are missing from a count, but of an average they are missing above and below: it
 is off by how their values differ from those kept, supposed to be a part of half its range."""
@@ -49,8 +49,8 @@ _CUT_OF_DEVIATIONS: Final = 5.0
 """How many times as many pairs are cut where each counts by how far its average deviates.
 
 What is cut on one side of an average is made up for, mostly, by what is on the other: supposed is
-that a fifth is not. Found best, with the shares and the base measure, over 28 averages of public
-data by up to 22 groups, at three prices."""
+that a fifth is not. Found best, with the shares and the base measure, over 33 averages of public
+data by up to 22 groups."""
 _CENTRES_SHARE: Final = 0.02
 """The part of a price that chooses the centres from which averages deviate."""
 _GROUPS_NAMED: Final = 50
@@ -249,7 +249,8 @@ def supposed_weight_cut(block: Block, budget: QueryBudget, others: float = 0.0) 
     open_block = replace(block, bounds_found=replace(found, known=False))
     choice = priced_bounds_choice(open_block, budget, others + _values_share(block))
     limit = block.parameters.groups_limit
-    return 0.0 if choice is None else choice.weight_cut(_groups(block) if limit is None else limit)
+    groups = _groups(block) if limit is None else limit
+    return 0.0 if choice is None else choice.weight_cut(groups, block.parameters.rows_limit)
 
 
 def _of_groups(block: Block, price: PrivacyLoss, sigma: float, least: tuple[int, ...]) -> BoundDraw:

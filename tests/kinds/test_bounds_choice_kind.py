@@ -208,6 +208,19 @@ def test_a_pair_of_sums_alone_is_as_large_as_its_sum(measures: str, sizes: tuple
     assert parts_of(plan, exact(plan, rows))[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("measures", "number"),
+    [("avg(x), stddev(x)", 2), ("variance(x)", 2), ("avg(x), count(DISTINCT u)", 1)],
+)
+def test_spreads_have_the_averages_of_their_values_and_of_the_squares(
+    measures: str, number: int
+) -> None:
+    (plan,) = asked(f"SELECT c, {measures} FROM r GROUP BY c").plans
+    centres = chosen(plan).centres
+    assert centres is not None
+    assert centres.number == number
+
+
 def test_a_pair_with_averages_has_a_place_for_each_by_its_values_and_their_average() -> None:
     (plan,) = asked("SELECT c, avg(x), avg(7 - 2 * x) FROM r GROUP BY c").plans
     rows = [
@@ -232,7 +245,7 @@ def test_a_pair_with_averages_has_a_place_for_each_by_its_values_and_their_avera
 
 @pytest.mark.parametrize(
     "measures",
-    ["avg(x), count(*)", "avg(x), sum(x)", "avg(x), median(x)", "avg(x), stddev(x)", "variance(x)"],
+    ["avg(x), count(*)", "avg(x), sum(x)", "avg(x), median(x)", "stddev(x), count(x)", "median(x)"],
 )
 def test_beside_others_averages_do_not_say_how_much_a_pair_counts(measures: str) -> None:
     (plan,) = asked(f"SELECT c, {measures} FROM r GROUP BY c").plans

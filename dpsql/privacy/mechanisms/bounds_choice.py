@@ -90,6 +90,7 @@ _STRIPS = 40  # bits of the resolution that proposals are drawn with
 _SLACK = 2.0**-36  # relative error ascribed to float64 weights; the real one is below 2**-40
 _CUT_PER_NOISE = 1.0  # pairs to cut for each standard deviation of the noise on a group
 _BEYOND_TARGET = 2.5  # inverse rates that a draw supposedly cuts beyond its target
+_ENOUGH_ROWS = 32.0  # rows that cut nothing, supposedly: smaller numbers are drawn before them
 _FARTHER: Final = 2  # times a rung: the least that what others name besides is a part of
 _LEFT_PER_NOISE = 0.1  # units to cut, likewise: each lacks in many groups
 
@@ -378,18 +379,24 @@ class BoundsChoice:
         rows = None if self.rows is None else self.rows.rungs[0]
         return FoundBounds(rows, None if self.groups is None else self.groups.rungs[0])
 
-    def weight_cut(self, groups: int) -> float:
+    def weight_cut(self, groups: int, rows: int) -> float:
         """Return the weight of pairs that a drawn number of rows supposedly cuts, in units.
 
-        ``groups`` is the number of groups that counts. A draw cuts more than its target by some
-        inverses of its rate, seldom by more than 2.5 where numbers of rows fall off like a power
-        from -2 to -4. Zero where no number of rows is drawn.
+        ``groups`` is the number of groups that counts, and ``rows`` the number that was drawn. A
+        draw cuts more than its target by some inverses of its rate, seldom by more than 2.5 where
+        numbers of rows fall off like a power from -2 to -4. Of averages it may cut all that does
+        not outweigh the base measure: a small number is drawn before one that cuts nothing, unless
+        it cuts more by the logarithm of how much its base measure is larger. Zero where no number
+        of rows is drawn.
         """
         if self.rows is None:
             return 0.0
         rungs = () if self.groups is None else self.groups.rungs
         target = self.targets[rungs.index(groups) if groups in rungs else 0]
-        return target / WHOLE_WEIGHT + _BEYOND_TARGET * float(self.rows.inverse_rate)
+        beyond = _BEYOND_TARGET
+        if self.centres is not None:
+            beyond = 1 + self.rows.power / 2 * max(0.0, math.log(_ENOUGH_ROWS / max(1, rows)))
+        return target / WHOLE_WEIGHT + beyond * float(self.rows.inverse_rate)
 
     def draw(
         self, of_rows: Sequence[int], of_groups: Sequence[int], source: EntropySource

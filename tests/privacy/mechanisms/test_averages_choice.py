@@ -253,3 +253,16 @@ def test_where_averages_are_alike_one_row_is_enough_and_elsewhere_it_is_not() ->
         for more in (1, 4):
             apart = [of_nine(heavy)] * 300 * more + [of_one(light)] * 300
             assert drawn(apart, price, 20.0)[4] >= 30
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_what_is_supposedly_cut_holds_where_a_few_rows_are_drawn_for_their_base_measure(
+    rows: int,
+) -> None:
+    """Units that deviate as little as they may, so that a smaller number is drawn half the time."""
+    choice = both(PrivacyLoss(0.02))
+    assert choice.rows is not None
+    ratio = math.log(math.isqrt(32**choice.rows.power) / math.isqrt(rows**choice.rows.power))
+    cut = choice.weight_cut(1, rows) - choice.targets[0] / WHOLE_WEIGHT
+    assert cut * choice.rows.rate >= ratio
+    assert cut * choice.rows.rate <= ratio + 1 + 1e-9

@@ -386,8 +386,8 @@ def test_what_a_draw_supposedly_cuts_is_its_target_and_its_error() -> None:
     beyond = 2.5 / choice.rows.rate
     for place, groups in enumerate((1, 2, 3)):
         target = choice.targets[place] / WHOLE_WEIGHT
-        assert choice.weight_cut(groups) == pytest.approx(target + beyond)
-    assert replace(choice, rows=None).weight_cut(1) == 0.0
+        assert choice.weight_cut(groups, 1) == pytest.approx(target + beyond)
+    assert replace(choice, rows=None).weight_cut(1, 1) == 0.0
 
 
 @pytest.mark.slow
@@ -403,7 +403,7 @@ def test_a_draw_among_heavy_tails_seldom_cuts_more_than_it_supposedly_does() -> 
         exact = weights([(int(n),) for n in of_units], draw.rungs)
         for _ in range(100):
             drawn = choice.draw(exact, [], source).rows
-            cut.append(float((of_units > drawn).sum()) / choice.weight_cut(1))
+            cut.append(float((of_units > drawn).sum()) / choice.weight_cut(1, drawn or 0))
     assert np.mean(np.array(cut) <= 1) > 0.8
     assert np.mean(np.array(cut) <= 0.2) < 0.5  # nor much less
 
