@@ -25,6 +25,7 @@ from dpsql.ir.terms import Term
 from dpsql.policy.model import ColumnPolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters
 
+_FEW_STEPS: Final = 64
 _CLOSEST: Final = 2**-9  # bounds of values that are next to 0
 
 DECLARED_BOUNDS: Final = "declared bounds"
@@ -351,7 +352,8 @@ class Block:
     def averages_alone(self) -> tuple[Measure, ...]:
         """The sums of averages and spreads that a number of rows bounds, where it bounds no other.
 
-        None where bounds of their values are to be found as well, or a maximum error is asked for.
+        None where bounds of their values are to be found as well, or a maximum error is asked for,
+        or where values have so few steps that averages in whole steps would hide how they differ.
         """
         found = self.bounds_found
         exact = any(aggregate.max_error is not None for aggregate in self.aggregates)
@@ -361,8 +363,10 @@ class Block:
         others = (each.measures for each in self.aggregates if not each.kind.composed)
         if any(index in bounded for measures in others for index in measures):
             return ()
-        sums = (self.measures[index] for index in sorted(bounded))
-        return tuple(each for each in sums if each.kind in CENTERED)
+        measures = (self.measures[index] for index in sorted(bounded))
+        sums = tuple(each for each in measures if each.kind in CENTERED)
+        coarse = any(m.lattice is None or m.lattice.half_width < _FEW_STEPS for m in sums)
+        return () if coarse else sums
 
     def _bounded_alone(self, kind: MeasureKind) -> tuple[Measure, ...]:
         bounded = [m for m in self.measures if m.bounded_by_rows]
