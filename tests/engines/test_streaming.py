@@ -129,7 +129,7 @@ def test_the_maker_is_no_part_of_the_question(opened: Opened) -> None:
         "SELECT k, COUNT(DISTINCT uid) AS n FROM visits GROUP BY k",
         "SELECT k, COUNT(DISTINCT s), SUM(n) FROM visits GROUP BY k",
         "SELECT k, MEDIAN(n) FROM visits GROUP BY k",
-        "SELECT k, COUNT(*) FROM mails GROUP BY k",
+        "SELECT COUNT(*) FROM mails",  # texts are numbered where keys are found
     ],
 )
 def test_what_stays_in_sql(asked: str, opened: Opened) -> None:

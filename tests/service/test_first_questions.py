@@ -18,6 +18,7 @@ from helpers.zero_noise import silence
 
 import dpsql
 from dpsql.bounding import kept_pairs
+from dpsql.bounding.array_file import ArrayFile
 from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.pairs import Pairs
 from dpsql.budget.question import read_record
@@ -135,6 +136,8 @@ def test_rows_are_read_once_for_the_bounds_and_the_answer(
         share: dict[str, Any] = {"left_out_share": 0.0} if by_itself else {}
         connection.sql(SHAPES[shape], epsilon=1.0, **share)
         blocks = 2 if shape == "two conditions" else 1
+        if shape == "unknown keys" and maker == "NumPy":
+            blocks = 2  # the keys that rows have are a statement of their own
         assert sent.over_rows == blocks
         assert sent.left == set()
         connection.sql(SHAPES[shape], epsilon=1.0, fresh=True, **share)
@@ -236,13 +239,22 @@ def test_a_block_that_reads_the_stage_of_another_is_noticed(
 
 
 @pytest.mark.slow
-def test_pairs_beyond_their_part_of_the_memory_are_not_kept(
+def test_pairs_beyond_their_part_of_the_memory_are_read_of_a_file(
     tmp_path: Path, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_pairs, "_PART", 1 << 40)
+    read: list[int] = []
+    real = ArrayFile.read
+
+    def counted(self: ArrayFile, place: int, length: int, type_: Any) -> Any:
+        read.append(length)
+        return real(self, place, length, type_)
+
+    monkeypatch.setattr(ArrayFile, "read", counted)
     with opened(tmp_path, BY_NUMPY) as connection:
         assert len(connection.sql(SHAPES["declared keys"]).fetchall()) == 5
-    assert sent.over_rows == 2
+    assert sent.over_rows == 1
+    assert read
 
 
 class Stopped(BaseException):

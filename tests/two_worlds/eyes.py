@@ -75,6 +75,13 @@ DECLARED: Final[dict[str, Primitive]] = {
     "bounds_choice.BoundDraw.draw": Primitive(
         "weights", "l1 of sums over units", "one unit's weight, 1"
     ),
+    **dict.fromkeys(
+        ("bounds_choice.CentreDraw.draw", "bounds_choice.CentreDraw.by_rung"),
+        Primitive(
+            "weights by part of the range", "l1 of sums over units",
+            "one unit's weight, 1, of all values together"
+        ),
+    ),
     "bounds_choice.BoundsChoice.draw": Primitive(
         "weights by rows, weights by groups", "l1 of sums over units",
         "one unit's weight, 1, in each; of shared values, those it names"

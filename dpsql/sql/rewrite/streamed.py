@@ -31,6 +31,7 @@ from dpsql.core.sql_types import BIGINT, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import COUNTED_DISTINCT, Lattice, Measure, MeasureKind
 from dpsql.ir.plan import LeftOutPlan, LeftOutSubject
+from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
 from dpsql.sql.rewrite.left_out import outside
 from dpsql.sql.rewrite.rewrite import CountedValues, GatheredOf, Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -46,8 +47,9 @@ _LARGEST: Final = 2**62
 """The size below which steps and contributions fit 64 bits, and so do their differences."""
 _INTEGER: Final = SqlType.of("INTEGER")
 _NUMBER: Final = quoted(f"{INTERNAL_PREFIX}number")
+_HASH_BITS: Final = 32
 RANK_BITS: Final = 31
-"""The last bits of a unit's number, behind 32 of a hash."""
+"""The last bits of a unit's number, behind those of a hash."""
 _MOST_DECLARED: Final = 1 << 16  # groups
 
 
@@ -126,18 +128,24 @@ class Streamed:
 
         As many units as would have one number do not exist: of one hash there would be 2**31.
         """
-        unit, hashed, most = self.rows.unit, quoted(HASH_COLUMN), 1 << RANK_BITS
+        unit, hashed, place = self.rows.unit, quoted(HASH_COLUMN), self.rows.internal("rank")
         rows = self._derived(self.rows.select())
         found = sql("SELECT {} FROM {} GROUP BY {}", unit, rows, unit)
         bits = self.dialect.salted_bits(self.rows.salt, [unit])
         hashes = sql("SELECT {}, {} AS {} FROM {}", unit, bits, hashed, self._derived(found))
-        rank = sql(
-            "row_number() OVER (PARTITION BY {} ORDER BY {})",
-            hashed,
+        ranked = sql(
+            "SELECT {}, {hashed}, row_number() OVER (PARTITION BY {hashed} ORDER BY {}) AS {} "
+            "FROM {}",
+            unit,
             join(", ", self.rows.ascending([unit])),
+            place,
+            self._derived(hashes),
+            hashed=hashed,
         )
-        number = sql("{} * {} + least({}, {}) - 1", hashed, most, rank, most)
-        return sql("SELECT {}, {} AS {} FROM {}", unit, number, _NUMBER, self._derived(hashes))
+        first = column(hashed, 0, 2**_HASH_BITS - 1, dialect=self.dialect) * 2**RANK_BITS
+        last = column(place, 1, MOST_ROWS, dialect=self.dialect).at_most(2**RANK_BITS) - 1
+        number = (first + last).sql
+        return sql("SELECT {}, {} AS {} FROM {}", unit, number, _NUMBER, self._derived(ranked))
 
     def groups(self) -> Sql:
         """Write the keys that rows have, numbered from 1 in their order, with hashes of them."""
