@@ -31,10 +31,11 @@ from dpsql.syntax.text import NAMED, display, output_name, put
 _DAYS: Final = frozenset(
     {"day", "week", "month", "quarter", "year", "decade", "century", "millennium"}
 )
-_OF_DAYS: Final = tuple(
-    node for node, function in ROW_FUNCTIONS.items() if function.takes == MOMENTS
+_OF_DAYS: Final = (
+    *(exp.Year, exp.Quarter, exp.Month, exp.Week, exp.WeekOfYear, exp.Day, exp.DayOfMonth),
+    *(exp.DayOfYear, exp.DayOfWeek, exp.DayOfWeekIso, exp.Dayname, exp.Monthname, exp.LastDay),
 )
-"""Functions of a moment that its day decides."""
+"""Functions of a moment that its day decides; seconds and formats may tell more of it."""
 _CONSTANTS: Final = (
     *(exp.Literal, exp.Interval, exp.Var, exp.DataType, exp.DataTypeParam),
     *(exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Mod, exp.Neg, exp.Paren),

@@ -9,9 +9,12 @@ from pathlib import Path
 import duckdb
 import pytest
 from helpers.failures import fails_with
+from sqlglot import exp
 
 import dpsql
+from dpsql.pipeline.clock import _OF_DAYS
 from dpsql.results.caveats import CaveatKind
+from dpsql.syntax.row_functions import MOMENTS, ROW_FUNCTIONS
 
 POLICY = """
 version: 1
@@ -163,6 +166,29 @@ def test_what_asks_for_more_is_of_its_moment(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("node", [n for n, f in ROW_FUNCTIONS.items() if f.takes == MOMENTS])
+def test_functions_that_are_of_the_day_are_the_same_at_all_its_times(node: type[exp.Expr]) -> None:
+    function = ROW_FUNCTIONS[node]
+    more = "".join(f", {each}" for each in function.beside[:1])
+    times = (f"TIMESTAMP '2026-11-28 {time}'" for time in ("00:00:00", "23:59:59.999999"))
+    columns = ", ".join(f"{function.name}({time}{more})" for time in times)
+    first, last = duckdb.execute(f"SELECT {columns}").fetchall()[0]
+    assert (first == last) == (node in _OF_DAYS)
+
+
+@pytest.mark.parametrize(
+    "asked", ["epoch(now())", "strftime(now(), '%H:%M')", "EXTRACT(epoch FROM now())"]
+)
+def test_times_of_a_day_are_no_part_of_a_daily_question(
+    connection: dpsql.Connection, clock: Clock, asked: str
+) -> None:
+    question = f"SELECT {asked} AS at, COUNT(*) AS n FROM orders"
+    first = connection.sql(question).fetchall()[0]
+    assert "now is 2026-11-28 12:30" in str(connection.explain(question))
+    clock(NOON + HOUR)
+    assert connection.sql(question).fetchall()[0] != first
+
+
 def test_a_remembered_statement_does_not_remember_the_day(
     connection: dpsql.Connection, clock: Clock
 ) -> None:
