@@ -510,7 +510,8 @@ class Query:
     (it is empty where the tail is too involved to tell), ``computed`` which are computed from
     these; ``supports`` lists the hidden trailing columns that intervals need; ``plain`` is the tail
     as a value, where it is plain and nothing in the statement can fail; ``tail_kind`` says what
-    running it may take; ``casts`` is True if the analyst wrote casts in it; ``values`` are its
+    running it may take; ``steady`` is True if the rows that it reads decide those that it gives,
+    whenever it runs; ``casts`` is True if the analyst wrote casts in it; ``values`` are its
     subqueries that stand for a value.
     """
 
@@ -524,6 +525,7 @@ class Query:
     supports: tuple[SupportColumn, ...]
     plain: PlainTail | None
     tail_kind: TailKind
+    steady: bool = False
     casts: bool = False
     values: tuple[PublicValue, ...] = ()
 

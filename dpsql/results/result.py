@@ -718,9 +718,15 @@ class Result(ReadableAnswer):
         return copy(self)  # nothing that it refers to ever changes
 
 
-def is_held(answer: Result) -> bool:
-    """Tell whether all rows of an answer are Python values of plain types, outside of engines."""
-    return isinstance(answer._answer, HeldAnswer)
+def held_size(answer: Result) -> int | None:
+    """Return the size of an answer's rows in characters of texts and numbers of other values.
+
+    None unless all of them are Python values of plain types, outside of engines.
+    """
+    rows = answer._answer
+    if not isinstance(rows, HeldAnswer):
+        return None
+    return sum(len(each) if isinstance(each, str) else 1 for row in rows.rows for each in row)
 
 
 def for_another_reader(answer: Result, explain: Callable[[], Explanation]) -> Result:

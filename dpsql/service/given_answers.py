@@ -7,17 +7,15 @@ the same: the ledger says so each time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from dpsql.core.remembered import Remembered
 from dpsql.ir.query import Query
 from dpsql.ledger import Stored
 from dpsql.pipeline.prepare import MOST_PLANNED_TEXT, MOST_PLANS, Prepared, Question, size_kept
 from dpsql.results.explanation import Explanation
-from dpsql.results.result import Cost, Result, for_another_reader, is_held
+from dpsql.results.result import Cost, Result, for_another_reader, held_size
 
 
 class _Same:
@@ -74,25 +72,20 @@ class AnswerMemory:
         self, made_of: GivenAnswer, question: Question, shown: Prepared, answer: Result
     ) -> None:
         """Keep an answer of a question, and the plan that explains it."""
-        size = size_kept(question, shown)
-        if size is None or _may_differ(shown.query) or not is_held(answer):
+        size, rows = size_kept(question, shown), held_size(answer)
+        if size is None or rows is None or _may_differ(shown.query):
             return
         # The session that it was presented in can end: its explanation is not kept.
         kept = for_another_reader(answer, _unexplained)
-        values = len(answer) * len(answer.columns)
-        self._kept.keep(made_of, (shown, kept), size + values)
+        self._kept.keep(made_of, (shown, kept), size + rows)
 
 
 def _may_differ(query: Query) -> bool:
     """Tell whether the outer query may find other rows in the same releases.
 
-    Rows of public tables may be others when it is asked again, and some functions are never twice
-    the same.
+    Rows of public tables may be others when it is asked again.
     """
-    return bool(query.public_tables or query.values) or _VOLATILE.search(query.run) is not None
-
-
-_VOLATILE: Final = re.compile(r"\b(?:random|setseed|\w*uuid\w*)\s*\(", re.IGNORECASE)
+    return not query.steady or bool(query.public_tables or query.values)
 
 
 def _unexplained() -> Explanation:

@@ -131,3 +131,31 @@ def test_what_public_rows_or_chance_decide_is_found_anew(dataset: dpsql.Dataset)
     first, second = (ask(dataset, chance) for _ in range(2))
     assert first["n"] == second["n"]
     assert first["r"] != second["r"]
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "SELECT * FROM ({}) AS c USING SAMPLE 3 ROWS",
+        "SELECT * FROM ({}) AS c TABLESAMPLE 50%",
+        "SELECT CAST(age(TIMESTAMP '2020-01-01') AS VARCHAR) AS a, n FROM ({}) AS c",
+        "SELECT n, CAST(gen_random_uuid() AS VARCHAR) AS u FROM ({}) AS c",
+        "SELECT n, list_sum([random()]) AS r FROM ({}) AS c",
+    ],
+)
+def test_rows_of_chance_or_of_an_unlisted_function_are_not_kept(
+    dataset: dpsql.Dataset, tail: str
+) -> None:
+    for _ in range(2):
+        ask(dataset, tail.format(COUNT))
+    assert len(dataset.memory_of(ANALYST).answers) == 0
+
+
+def test_long_texts_count_for_their_length(dataset: dpsql.Dataset) -> None:
+    kept = dataset.memory_of(ANALYST).answers
+    long = f"SELECT n, '{'x' * 400}' || CAST(k AS VARCHAR) AS t FROM ({COUNT}) AS c"
+    ask(dataset)
+    room = kept._kept._room
+    texts = [row[1] for row in ask(dataset, long).fetchall()]
+    assert len(kept) == 1
+    assert room - kept._kept._room > sum(map(len, texts)) > 2_000

@@ -52,6 +52,7 @@ from dpsql.sql.tail.growth_class import tail_kind
 from dpsql.sql.tail.outputs import plain_tail, trace_outputs
 from dpsql.sql.tail.passed_on import PassedColumns
 from dpsql.sql.tail.public_values import public_values
+from dpsql.sql.tail.steady import is_steady
 from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.options import AskedOptions, refuse_options, take_options
 from dpsql.syntax.parse import place_of
@@ -126,6 +127,7 @@ def validate(
         blocks[traced.chosen] = replace(blocks[traced.chosen], chosen_after=True)
     plain = plain_tail(tree, blocks, dialect)
     kind = tail_kind(tree) if plain is None else TailKind.SURE
+    steady = is_steady(tree, kind)
     typed, values = to_sql(tree), tuple(public_values(tree, text))
     return Query(
         text=text,
@@ -138,6 +140,7 @@ def validate(
         supports=traced.supports,
         plain=plain,
         tail_kind=kind,
+        steady=steady,
         casts=casts,
         values=values,
     )
