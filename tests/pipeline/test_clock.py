@@ -134,6 +134,8 @@ OF_A_MOMENT = [
     "hour(ts) = hour(now())",
     "ts > date_trunc('hour', now())",
     "day = (now() - INTERVAL 13 HOUR)::DATE",
+    "epoch(ts) > epoch(now()) - 86400",
+    "strftime(ts, '%H') = strftime(now(), '%H')",
 ]
 
 
