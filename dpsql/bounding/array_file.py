@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 
 class ArrayFile:
-    """Arrays in a file that ``opener`` opens once there are any, and that is closed with this."""
+    """Writes arrays to a file without a name, and reads them back.
+
+    ``opener`` opens the file once there are any arrays. It is closed with this.
+    """
 
     def __init__(self, opener: Callable[[], RawIOBase]) -> None:
         self._opener = opener

@@ -20,11 +20,11 @@ from dpsql.bounding.specification import MeasureColumns, Specification
 from dpsql.ir.measures import MeasureKind
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weights_of
 
-Flags = NDArray[np.bool_]
+GroupFlags = NDArray[np.bool_]
 _LARGEST: Final = 1 << 62
 
 
-def unit_sizes(whole: Iterable[Pairs], among: Flags | None) -> Int64s:
+def unit_sizes(whole: Iterable[Pairs], among: GroupFlags | None) -> Int64s:
     """Count units by how many of the groups ``among`` which they have; None stands for all.
 
     The count of units with n groups is at place n. One unit moves one of these counts, by one.
@@ -38,7 +38,7 @@ def unit_sizes(whole: Iterable[Pairs], among: Flags | None) -> Int64s:
 
 
 def round_weights(
-    whole: Iterable[Pairs], spec: Specification, among: Flags | None, kept: int
+    whole: Iterable[Pairs], spec: Specification, among: GroupFlags | None, kept: int
 ) -> tuple[Int64s, Int64s]:
     """Weigh groups over units that keep ``kept`` of them: weights in steps, and numbers of units.
 
@@ -58,7 +58,7 @@ def weighed_totals(
     whole: Iterable[Pairs],
     spec: Specification,
     sources: Sequence[MeasureColumns],
-    among: Flags,
+    among: GroupFlags,
     cap: int,
 ) -> list[Int64s]:
     """Total what units contribute to groups, by their weights at a cap: an array for each source.
@@ -76,7 +76,7 @@ def weighed_totals(
     return [total.divided(every, 1, _LARGEST) for total in sums]
 
 
-def _among(whole: Iterable[Pairs], among: Flags | None) -> Iterator[Pairs]:
+def _among(whole: Iterable[Pairs], among: GroupFlags | None) -> Iterator[Pairs]:
     """Yield the pairs whose groups are looked at."""
     for pairs in whole:
         ours = pairs if among is None else pairs.at(np.flatnonzero(among[pairs.groups]))
@@ -84,7 +84,7 @@ def _among(whole: Iterable[Pairs], among: Flags | None) -> Iterator[Pairs]:
             yield ours
 
 
-def _sizes(pairs: Pairs, among: Flags | None) -> Int64s:
+def _sizes(pairs: Pairs, among: GroupFlags | None) -> Int64s:
     """Count the pairs of each unit, or those whose groups are looked at."""
     if among is None:
         return np.diff(pairs.starts, append=len(pairs))

@@ -38,7 +38,10 @@ They are more where pairs are read often: then it does a quarter of SQL's work, 
 def bounded_by(
     rows: PrivateRows, bounding: BoundingLimit, *, read_often: bool = False
 ) -> BoundedBy:
-    """Choose what bounds the units of some rows, whose pairs may be ``read_often``."""
+    """Choose the maker that bounds the units of some rows.
+
+    ``read_often``: pairs of a unit and a group may be read several times.
+    """
     if bounding is BoundingLimit.SQL:
         return BoundedBy(why="limits.bounding of the policy")
     if not rows.plan.measures:
@@ -113,7 +116,7 @@ def read_stream(
 def specification_of_found(
     streamed: Streamed, scratch: Scratch, stored: StoredPairs | None
 ) -> Specification:
-    """Find the keys that rows have, which stay stored as GROUPS, and write down the bounds."""
+    """Find the keys of rows, stored as GROUPS, and write down the bounds."""
     number = scratch.store(GROUPS, streamed.groups()) if stored is None else stored.groups
     found = sql("SELECT {}, {} FROM {}", name(ROW_ID), name(HASH_COLUMN), name(GROUPS))
     return streamed.specification(number, _by_row_id(*scratch.integers(found)))

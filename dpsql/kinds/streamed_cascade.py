@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.maker import pairs_of_units
-from dpsql.bounding.rounds import Flags, round_weights, unit_sizes, weighed_totals
+from dpsql.bounding.rounds import GroupFlags, round_weights, unit_sizes, weighed_totals
 from dpsql.bounding.specification import MeasureColumns, Specification
 from dpsql.core.sql import name
 from dpsql.engines.base.engine import IntegerStream, Scratch
@@ -62,7 +62,7 @@ class StreamedSteps:
         found = self._step(lambda: weighed_totals(self.pairs, self.spec, self.counted, among, cap))
         return [total[named - 1] for total in found]
 
-    def _flags(self, ids: NDArray[np.int64]) -> Flags:
+    def _flags(self, ids: NDArray[np.int64]) -> GroupFlags:
         found = np.zeros(self.spec.groups, dtype=np.bool_)
         found[ids - 1] = True
         return found

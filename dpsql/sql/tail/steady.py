@@ -1,4 +1,4 @@
-"""Tails whose rows follow from the rows that are read.
+"""Tails that give the same rows whenever they run over the same ones.
 
 Each node is one that is known: what it computes is the same whenever it is. A function that nobody
 listed may ask for chance, the clock or the place.
