@@ -479,6 +479,8 @@ REFUSED = [
     ("SELECT count(*) FROM people p FULL OUTER JOIN shops s ON s.k = p.age", "join_kind", "shops s"),
     ("SELECT count(*) FROM people p ASOF JOIN visits v ON p.uid = v.uid AND p.age >= v.n AND p.age > v.k", "join_kind", ""),
     ("SELECT count(*) FROM people p ASOF JOIN visits v ON p.age >= v.n", "join_kind", ""),
+    ("SELECT count(*) FROM (SELECT LAG(n, 1, 0.5) OVER (PARTITION BY uid ORDER BY k) AS w FROM visits) WHERE w > 1", "window_over_private_rows", "0.5"),
+    ("SELECT count(*) FROM (SELECT LEAD(n, 1, x) OVER (PARTITION BY uid ORDER BY k) AS w FROM visits) WHERE w > 1", "window_over_private_rows", "x"),
     ("SELECT count(*) FROM people POSITIONAL JOIN visits", "join_kind", "visits"),
     ("SELECT count(*) FROM visits POSITIONAL JOIN shops", "join_kind", "shops"),
     ("SELECT count(*) FROM visits LEFT SEMI JOIN shops USING (k)", "join_kind", "shops"),

@@ -112,6 +112,24 @@ def test_sums_and_averages_of_windows_pass_over_nan(
     assert found == [(1.5, 200), (None, 200)]
 
 
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
+@pytest.mark.parametrize("away", ["31 MICROSECONDS", "7 MILLISECONDS", "0.3 SECONDS", "1 DAY"])
+def test_rows_exactly_as_far_away_are_in_a_frame(away: str, tmp_path: Path) -> None:
+    path = tmp_path / "moments.duckdb"
+    number, unit = away.split()
+    with duckdb.connect(str(path)) as writer:
+        writer.execute(
+            "CREATE TABLE t AS SELECT i // 2 AS uid, TIMESTAMP '2024-02-29 12:34:56.789' + "
+            f"(i % 2) * INTERVAL '{number}' {unit} AS ts FROM range(400) r(i)"
+        )
+    rules = replace(RULES, tables={"t": TablePolicy("t", PrivacyUnit("person", "uid"))})
+    frame = f"RANGE BETWEEN INTERVAL '{number}' {unit} PRECEDING AND CURRENT ROW"
+    inner = f"SELECT uid, count(*) OVER (PARTITION BY uid ORDER BY ts {frame}) AS v FROM t"
+    with dpsql.connect(path, rules, tmp_path / "budget.db", "ana", **WIDE) as con:
+        found = con.sql(f"SELECT v, count(*) FROM ({inner}) GROUP BY v ORDER BY v").fetchall()
+    assert found == [(1, 200), (2, 200)]
+
+
 @pytest.mark.slow
 def test_the_corpus_has_answers_with_many_rows(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],

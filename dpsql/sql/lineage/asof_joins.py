@@ -27,6 +27,8 @@ from dpsql.syntax.arguments import NodeArguments
 
 _NEXT: Final = "the next row's"
 """What stands before the name of a column: no column is called so."""
+OF_ASOF_JOIN: Final = "of_asof_join"
+"""The key, among the metadata of a window, of the name of the table that is joined by it."""
 _PARTS: Final = NodeArguments("this method side on")
 _MIRRORED: Final[Mapping[type[exp.Expr], type[exp.Expr]]] = {
     exp.GTE: exp.LTE,
@@ -50,7 +52,7 @@ def write_asof_joins(tree: exp.Query, text: str, policy: Policy) -> None:
     """
     joins = [join for join in tree.find_all(exp.Join) if join.method == "ASOF"]
     if joins and any(_is_private(table, policy) for table in tree.find_all(exp.Table)):
-        for join in joins:
+        for join in reversed(joins):  # those of a subquery before the one that it is copied into
             _write(join, text)
 
 
@@ -104,6 +106,7 @@ def _write(join: exp.Join, text: str) -> None:
             ]
         ),
     )
+    following.meta[OF_ASOF_JOIN] = name
     source, named = join.this.copy(), exp.to_identifier(name, quoted=True)
     if not isinstance(source, exp.Subquery):
         source.set("alias", None)
@@ -122,6 +125,17 @@ def _write(join: exp.Join, text: str) -> None:
     join.set("this", exp.Subquery(this=rows, alias=exp.TableAlias(this=named)))
     assert on is not None, "it has a comparison"
     join.set("on", exp.And(this=on, expression=inside))
+    _hide(join.find_ancestor(exp.Select), name, next_name)
+
+
+def _hide(select: exp.Expr | None, name: str, column: str) -> None:
+    """Leave a new column of the table of a name out of the stars of its SELECT."""
+    for item in () if select is None else select.expressions:
+        star = item.this if isinstance(item, exp.Column) else item
+        if isinstance(star, exp.Star) and (star is item or fold(item.table) == fold(name)):
+            left_out = star.args.get("except_") or []
+            if not any(each.name == column for each in left_out):
+                star.set("except_", [*left_out, exp.column(column, quoted=True)])
 
 
 def _is_of(node: exp.Expr, name: str) -> bool:

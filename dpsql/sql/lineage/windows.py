@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Final
 
 from sqlglot import exp
@@ -34,6 +35,7 @@ from dpsql.sql.expressions.enum_order import enum_order, is_enumerated
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.expressions.moments import days_since_1970, moment_type
 from dpsql.sql.expressions.ranges import is_integral, is_number, range_of
+from dpsql.sql.lineage.asof_joins import OF_ASOF_JOIN
 from dpsql.sql.lineage.names import Names, generated_column, resolved_column, sorting_key
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.preaggregate import key_over_rows, linking_field
@@ -74,18 +76,19 @@ _FARTHEST: Final = 2**31 - 1
 
 
 _WHOLE: Final = Frame(None, None)
-_SECONDS: Final[Mapping[str, float]] = {
-    "MICROSECOND": 1e-6,
-    "MILLISECOND": 1e-3,
-    "SECOND": 1,
-    "MINUTE": 60,
-    "HOUR": 3600,
-    "DAY": 86_400,
-    "WEEK": 7 * 86_400,
+_DAY: Final = 86_400_000_000
+_LENGTHS: Final[Mapping[str, int]] = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": _DAY,
+    "WEEK": 7 * _DAY,
 }
-"""The length of the units that are always as long."""
-_OF_MOMENTS: Final[Mapping[SqlType, float]] = {DATE: 86_400, TIMESTAMP: 1e-6}
-"""The seconds of a step in which moments are ordered as numbers."""
+"""The microseconds of the units that are always as long."""
+_OF_MOMENTS: Final[Mapping[SqlType, int]] = {DATE: _DAY, TIMESTAMP: 1}
+"""The microseconds of a step in which moments are ordered as numbers."""
 _PLACES_ALONE: Final = (exp.Ntile, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 """Functions of the places of rows, and of no value."""
 
@@ -299,6 +302,13 @@ class UnitPlaces:
         value, other = self._over(function.this), self._over(default)
         table = self.source.table
         numbers = is_number(value, table) and is_number(other, table)
+        if numbers and is_integral(value, table) and not is_integral(other, table):
+            raise self._refuse(
+                f"the default of {written_name(function)} is an integer beside integers",
+                default,
+                "An engine rounds it, or none of both: cast the value, LAG(CAST(n AS DOUBLE), 1, "
+                "0.5), or the default, LAG(n, 1, CAST(x AS BIGINT)).",
+            )
         moment = moment_type(value, table)
         if not numbers and (moment is None or moment != moment_type(other, table)):
             raise self._refuse(
@@ -457,8 +467,8 @@ class UnitPlaces:
         key = key_over_rows(self.names, order.expressions[0].this, self.select, self.source)
         step = _OF_MOMENTS.get(moment_type(key, self.source.table) or BIGINT)
         if isinstance(end, exp.Interval):
-            seconds = _seconds_of(end)
-            return None if seconds is None or step is None else seconds / step
+            length = _length_of(end)
+            return None if length is None or step is None else float(length / step)
         if not isinstance(end, exp.Literal) or end.is_string:
             return None
         return float(end.name) if step in (None, _OF_MOMENTS[DATE]) else None
@@ -524,6 +534,15 @@ class UnitPlaces:
         """Return the column of a function of the places of rows among those alike."""
         keys = [key.unnest() for key in among]
         if not _names_unit(keys, self.source):
+            joined = node.meta.get(OF_ASOF_JOIN)
+            if joined is not None:
+                raise self._refuse(
+                    "an ASOF JOIN with private rows meets those of the same privacy unit: "
+                    f"ON has to compare {self.unit}",
+                    node,
+                    f"Write ON a.{self.unit} = {joined}.{self.unit} AND …, with the other table in "
+                    "the place of a. Rows of a public table need no such equality.",
+                )
             raise self._refuse(
                 "a window over private rows is one of a single privacy unit's: "
                 f"PARTITION BY has to name {self.unit}",
@@ -706,15 +725,19 @@ def _rows_away(end: exp.Expr) -> int | None:
     return int(end.name)
 
 
-def _seconds_of(interval: exp.Interval) -> float | None:
-    """Read the length of a constant interval; None if that depends on where it begins."""
+def _length_of(interval: exp.Interval) -> Fraction | None:
+    """Read the microseconds of a constant interval; None if they depend on where it begins.
+
+    Exactly, as rows that are as far away belong to the frame.
+    """
     count = None if interval.this is None else interval.this.unnest()
     unit = interval.text("unit").upper()
-    length = _SECONDS.get(unit, _SECONDS.get(unit.removesuffix("S")))
+    length = _LENGTHS.get(unit, _LENGTHS.get(unit.removesuffix("S")))
     if not isinstance(count, exp.Literal) or length is None:
         return None
     number = count.name.strip()
-    return float(number) * length if number.replace(".", "", 1).isdecimal() else None
+    plain = number.isascii() and number.replace(".", "", 1).isdecimal()
+    return Fraction(number) * length if plain else None
 
 
 def _added(bounds: tuple[float, float], frame: Frame | None) -> tuple[float, float] | None:
