@@ -78,7 +78,7 @@ def _is_bound(node: exp.Expr) -> bool:
 
 
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-_AS_WRITTEN = ("TO_CHAR",)  # the parser makes a cast of it
+_AS_WRITTEN = ("TO_CHAR", "SORT_ARRAY")  # the parser makes a cast, or two of an argument
 # Read like other functions: parsers of their own would drop the bounds among their arguments.
 _RANKED = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "MIN", "MAX")
 

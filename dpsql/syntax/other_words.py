@@ -45,6 +45,9 @@ _PARTS_OF_JSON: Final = (
 INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _TRUNCATED),
     **dict.fromkeys(("datediff", "date_diff"), _DIFFERENCE),
+    **dict.fromkeys(
+        ("datepart", "date_part"), f"Write the unit in quotes, date_part('week', d): {_WEEKS}"
+    ),
     **dict.fromkeys(("dateadd", "date_add", "timestampadd"), _MOVED),
     "date_sub": "Write d - INTERVAL 1 DAY. Between moments date_diff('month', a, b) counts the "
     "months that begin; whole years are EXTRACT(YEAR FROM AGE(b, a)).",
@@ -235,6 +238,28 @@ def _of(name: str, **builds: Callable[..., exp.Expr]) -> _Build:
 _NUMBERS: Final = {"one": 1, "two": 2, "three": 3}
 
 
+def _twice(name: str, build: _Build) -> _Build:
+    """Build a call that uses its arguments twice, if few such calls stand within each other.
+
+    Each of them would double the statement. Others are left as they are.
+    """
+
+    def built(arguments: list[exp.Expr]) -> exp.Expr:
+        within = (node.meta.get(_DOUBLINGS, 0) for each in arguments for node in each.walk())
+        doublings = max(within, default=0) + 1
+        if doublings > _MOST_DOUBLINGS:
+            return _left(name, arguments)
+        found = build(arguments)
+        found.meta[_DOUBLINGS] = doublings
+        return found
+
+    return built
+
+
+_DOUBLINGS: Final = "doublings"
+_MOST_DOUBLINGS: Final = 2
+
+
 def _null_test(value: exp.Expr) -> exp.Expr:
     return exp.Paren(this=exp.Is(this=exp.Paren(this=value), expression=exp.null()))
 
@@ -377,7 +402,7 @@ _BUILDS: Final[Mapping[str, _Build]] = {
     },
     "TODAYOFMONTH": _of("TODAYOFMONTH", one=partial(_part, "DAY")),
     "TODAYOFWEEK": _of("TODAYOFWEEK", one=partial(_part, "ISODOW")),
-    "TOYYYYMM": _of("TOYYYYMM", one=_year_and_month),
+    "TOYYYYMM": _twice("TOYYYYMM", _of("TOYYYYMM", one=_year_and_month)),
     "TODATE": _of("TODATE", one=_date),
     "TOMONDAY": _of("TOMONDAY", one=_start_of("WEEK", day=True)),
     **{
@@ -417,7 +442,7 @@ _BUILDS: Final[Mapping[str, _Build]] = {
     },
     **{name: _of(name, one=_called(exp.Sum)) for name in ("FSUM", "KAHAN_SUM", "SUMKAHAN")},
     "FAVG": _of("FAVG", one=_called(exp.Avg)),
-    **{name: _of(name, two=_weighted) for name in ("WEIGHTED_AVG", "WAVG")},
+    **{name: _twice(name, _of(name, two=_weighted)) for name in ("WEIGHTED_AVG", "WAVG")},
     **{name: _of(name, one=_geometric_mean) for name in ("GEOMEAN", "GEOMETRIC_MEAN")},
 }
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import pytest
 from helpers.failures import fails_with
 from helpers.support import connect
-from sqlglot import exp
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
 
 import dpsql
-from dpsql.syntax.parse import parse
+from dpsql.syntax.dialect import PrivateDuckDB
+from dpsql.syntax.parse import MISREAD, parse
 from dpsql.syntax.text import to_sql
 
 
@@ -112,8 +114,9 @@ def test_columns_may_have_the_names_of_units(asked: str, read: str) -> None:
         ("DATEDIFF(week, d, ts) = 1", "date_diff('day', a, b)"),
         ("TIMESTAMP_DIFF(ts, ts, DAY) = 1", "midnights"),
         ("TIMESTAMPDIFF(DAY, ts, ts) = 1", "midnights"),
-        ("DATEADD(day, k, d) = d", "INTERVAL 1 DAY"),
+        ("DATEADD(day, k + 1, d) = d", "INTERVAL 1 DAY"),
         ("ADD_MONTHS(d, 1) = d", "INTERVAL 1 MONTH"),
+        ("DATEPART(week, d) = 1", "date_part('week', d)"),
         ("DATETIME(ts) = ts", "CAST(x AS TIMESTAMP)"),
     ],
 )
@@ -124,6 +127,17 @@ def test_what_systems_read_differently_is_refused_with_the_words_to_write(
         connection.sql(f"SELECT COUNT(*) FROM visits WHERE {condition}")
     assert told in str(refused.value.hint)
     assert refused.value.place is not None
+
+
+def test_an_asof_join_of_several_units_is_refused_by_its_own_name(
+    connection: dpsql.Connection,
+) -> None:
+    with fails_with("window_over_private_rows") as refused:
+        connection.sql(
+            "SELECT count(*) FROM visits v ASOF JOIN visits w ON w.k = v.k AND w.d < v.d"
+        )
+    assert refused.value.reason.startswith("an ASOF JOIN")
+    assert "ON a.Uid = w.Uid" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -178,3 +192,29 @@ def test_a_column_that_is_called_like_a_unit_stands_behind_one_in_quotes(call: s
     tree = parse(f"SELECT {call} FROM t").expressions[0]
     named = {column.name for column in tree.find_all(exp.Column)}
     assert named in ({"day"}, {"a", "month"}, {"day", "b"})
+
+
+def test_calls_within_each_other_grow_by_what_is_written() -> None:
+    """A call that uses an argument twice would double the statement at every step."""
+    grown = {
+        name
+        for name in {*PrivateDuckDB.Parser.FUNCTIONS, *PrivateDuckDB.Parser.FUNCTION_PARSERS}
+        for form in ("{}", "{}, 1", "1, {}", "{}, 1, 2", "1, {}, 2", "1, 2, {}", "day, {}, 1")
+        if _doubles(f"{name}({form})")
+    }
+    assert grown == set()
+    assert isinstance(parse("SELECT toYYYYMM(toYYYYMM(d)) FROM t").expressions[0], exp.Paren)
+    assert isinstance(parse("SELECT WAVG(toYYYYMM(d), n) FROM t").expressions[0], exp.Paren)
+
+
+def _doubles(call: str) -> bool:
+    """Tell whether each further step of a call within itself is much larger than the one before."""
+    sizes, text = [], "d"
+    for _ in range(9):
+        text = call.format(text)
+        try:
+            tree = parse_one(text, read=PrivateDuckDB)
+        except (SqlglotError, *MISREAD):
+            return False
+        sizes.append(sum(1 for _ in tree.walk()))
+    return sizes[8] - sizes[6] > 2 * (sizes[6] - sizes[4]) + 10
