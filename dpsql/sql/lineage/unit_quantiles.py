@@ -126,13 +126,7 @@ class _Written:
             of = call.order.expressions[0].this
         elif call.order is not None or of is None or not _ALONE.hold(call.function):
             return self._node
-        if is_truth(self._over_rows(of), self._places.source.table):
-            raise self._names.refuse(
-                f"{written_name(call.function)} of a condition is not available per privacy unit",
-                "aggregate_not_supported",
-                self._node,
-                hint="Write what it stands for: CASE WHEN x > 1 THEN 'yes' ELSE 'no' END.",
-            )
+        self._refuse_truth(call, self._over_rows(of))
         column = self._places.column(self._over_rows(call.filtered(of)))
         rows = self._place(PlaceFunction.ROWS, None, among=[_named(column)])
         return exp.ArgMax(this=_named(column), expression=rows)
@@ -186,12 +180,23 @@ class _Written:
         if of is None or not terms or not plain:
             return self._node
         value = self._over_rows(of)
+        self._refuse_truth(call, value)
         column = self._places.column(value)
         order = list(map(self._places.sorted_by, terms))
         if isinstance(call.function, exp.Last):
             order = [Sorted(term.name, not term.descending, not term.nulls_first) for term in order]
         number = self._place(PlaceFunction.NUMBER, None, [*order, Sorted(column)])
         return exp.Min(this=_at(number, 1, _named(column)))
+
+    def _refuse_truth(self, call: AggregateCall, value: exp.Expr) -> None:
+        """Refuse conditions, of which not every engine has a least one."""
+        if is_truth(value, self._places.source.table):
+            raise self._names.refuse(
+                f"{written_name(call.function)} of a condition is not available per privacy unit",
+                "aggregate_not_supported",
+                self._node,
+                hint="Write what it stands for: CASE WHEN x > 1 THEN 'yes' ELSE 'no' END.",
+            )
 
     def _over_rows(self, value: exp.Expr) -> exp.Expr:
         return self._names.over_aliases(value, self._places.select, self._places.source).unnest()

@@ -34,7 +34,7 @@ from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.enum_order import enum_order, is_enumerated
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.expressions.moments import days_since_1970, moment_type
-from dpsql.sql.expressions.ranges import is_integral, is_number, range_of
+from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range_of
 from dpsql.sql.lineage.asof_joins import OF_ASOF_JOIN
 from dpsql.sql.lineage.names import Names, generated_column, resolved_column, sorting_key
 from dpsql.sql.lineage.operators import Operators
@@ -553,6 +553,12 @@ class UnitPlaces:
                 "GROUP BY.",
             )
         of = None if argument is None else self._over(argument)
+        if function in _EXTREMES and of is not None and is_truth(of, self.source.table):
+            raise self._refuse(
+                "MIN and MAX of a condition are not available in a window over private rows",
+                node,
+                "Write what it stands for: MAX(CASE WHEN x > 1 THEN 1 ELSE 0 END) OVER (…).",
+            )
         if function in _TOTALS and of is not None:
             if not is_number(of, self.source.table):
                 raise self._no_number(node)
