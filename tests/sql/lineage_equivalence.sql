@@ -272,5 +272,3 @@ SELECT r, c, count(*) FROM (SELECT uid, (SELECT region FROM towns t WHERE t.city
 SELECT v, count(*) FROM (SELECT uid, n AS v FROM visits UNION ALL SELECT uid, price FROM orders UNION ALL SELECT uid, NULL FROM logins) GROUP BY v ORDER BY v
 SELECT v, count(*) FROM (SELECT uid, n AS v FROM visits INTERSECT SELECT uid, x FROM visits) GROUP BY v ORDER BY v
 SELECT v > 30 AS o, count(*), count(s) FROM (SELECT uid, k AS v, NULL AS s FROM visits UNION ALL BY NAME SELECT city AS s, uid, age + 0.5e0 AS v FROM people) GROUP BY o ORDER BY o
-SELECT s, count(*) FROM (SELECT s.* FROM visits v ASOF JOIN (SELECT size AS s FROM shops WHERE size IS NOT NULL) s ON v.n >= s.s UNION ALL SELECT k FROM visits) GROUP BY s ORDER BY s
-SELECT n, count(*) FROM (SELECT v.n FROM visits v ASOF JOIN (SELECT l.uid, l.k * 2 AS m FROM logins l ASOF JOIN (SELECT DISTINCT size AS z FROM shops WHERE size IS NOT NULL) t ON l.k >= t.z) x ON v.uid = x.uid AND v.n >= x.m) GROUP BY n ORDER BY n

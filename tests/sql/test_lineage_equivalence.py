@@ -52,6 +52,17 @@ WIDE: dict[str, Any] = {
 }
 CORPUS = Path(__file__).with_name("lineage_equivalence.sql").read_text().splitlines()
 
+ASOF_JOINS = (
+    "SELECT s, count(*) FROM (SELECT s.* FROM visits v ASOF JOIN (SELECT size AS s "
+    "FROM shops WHERE size IS NOT NULL) s ON v.n >= s.s UNION ALL SELECT k FROM "
+    "visits) GROUP BY s ORDER BY s",
+    "SELECT n, count(*) FROM (SELECT v.n FROM visits v ASOF JOIN (SELECT l.uid, l.k "
+    "* 2 AS m FROM logins l ASOF JOIN (SELECT DISTINCT size AS z FROM shops WHERE "
+    "size IS NOT NULL) t ON l.k >= t.z) x ON v.uid = x.uid AND v.n >= x.m) GROUP BY "
+    "n ORDER BY n",
+)
+"""They read what public rows are before a question is planned, as a connection does."""
+
 
 @pytest.fixture(scope="module")
 def connections(
@@ -71,7 +82,7 @@ def connections(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sql", CORPUS)
+@pytest.mark.parametrize("sql", [*CORPUS, *ASOF_JOINS])
 @pytest.mark.usefixtures("no_noise", "discovered_keys")
 def test_answers_over_several_tables_equal_those_of_plain_duckdb(
     sql: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
