@@ -49,6 +49,7 @@ ELSEWHERE = {
     "k <=> 2": "k IS NOT DISTINCT FROM 2",
     "dateadd(day, 1, ts)": "ts + INTERVAL 1 DAY",
     "DATEADD('month', -1, d)": "d - INTERVAL 1 MONTH",
+    "DATEADD(day, k, d)": "d + to_days(k)",
     "date_add('day', 3, d)": "d + INTERVAL 3 DAY",
     "DATE_SUB(d, INTERVAL 1 MONTH)": "d - INTERVAL 1 MONTH",
     "timestamp_sub(ts, INTERVAL 90 MINUTE)": "ts - INTERVAL 90 MINUTE",
