@@ -25,7 +25,7 @@ from dpsql.core.sql_types import BIGINT, TIMESTAMP, VARCHAR, SqlType
 from dpsql.engines.duckdb.engine import MaterializedStream
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
 from dpsql.engines.embedded.lockdown import isolated
-from dpsql.engines.embedded.running import aggregated, materialized, relation, selected
+from dpsql.engines.embedded.running import aggregated, executed, relation, selected
 from dpsql.engines.embedded.types import has_any, plain_type
 from dpsql.errors import Error, InterfaceError
 from dpsql.results.rows import AddedColumn, Answer
@@ -181,7 +181,7 @@ def _out(rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
 
 
 def _stream(rows: duckdb.DuckDBPyRelation) -> MaterializedStream:
-    return MaterializedStream(materialized(_out(rows)))
+    return MaterializedStream(executed(_out(rows)))
 
 
 def _held(rows: duckdb.DuckDBPyRelation, position: int, target: _Target) -> Sql:

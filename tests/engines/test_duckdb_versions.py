@@ -14,12 +14,12 @@ import pytest
 from helpers.installed_duckdb import IS_DUCKDB_1
 
 import dpsql
-from dpsql.core.sql import sql
+from dpsql.core.sql import name, sql
 from dpsql.engines.embedded import lockdown
 from dpsql.engines.embedded.lockdown import LOCKDOWN_SETTINGS, lock_down, settings_of
 from dpsql.engines.embedded.plan_spellings import Spelling, of_1_5, of_2_0_1
 from dpsql.engines.embedded.plans import plan_of, read_plan
-from dpsql.engines.embedded.running import serialized_plan
+from dpsql.engines.embedded.running import materialized, selected, serialized_plan
 from dpsql.engines.embedded.versions import DuckDBVersion, version_of
 from dpsql.engines.evidence.evidence import call_of, calls
 from dpsql.engines.evidence.verdicts import EngineVersion, is_surveyed, verdicts_on
@@ -35,6 +35,17 @@ SHIPPED: Final = sorted(
 def test_what_is_installed_is_what_should_be_tried() -> None:
     """Else ``make duckdb-versions`` would try one version several times."""
     assert os.environ.get("DPSQL_DUCKDB", duckdb.__version__) == duckdb.__version__
+
+
+def test_rows_that_are_kept_are_those_of_one_run() -> None:
+    """Keys and values of groups are read of them one after the other."""
+    with duckdb.connect(":memory:") as connection:
+        asked = sql("SELECT random() AS a, range AS b FROM range(?)")
+        rows = materialized(connection, asked, [5])
+        whole = rows.fetchall()
+        assert len(whole) == 5
+        for _ in range(2):
+            assert selected(rows, [name("a")]).fetchall() == [(a,) for a, _ in whole]
 
 
 def test_the_range_that_is_asked_for_is_that_of_the_tables() -> None:

@@ -645,7 +645,7 @@ def sending(tree: ast.AST) -> Iterator[ast.expr]:
         if isinstance(node, ast.Attribute) and node.attr in SENDING:
             yield node
         called = node.func if isinstance(node, ast.Call) else None
-        if isinstance(called, ast.Name) and called.id in ("execute", "relation"):
+        if isinstance(called, ast.Name) and called.id in ("execute", "materialized", "relation"):
             yield called
 
 

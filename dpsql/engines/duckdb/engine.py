@@ -715,7 +715,7 @@ class OpenDuckDB(EngineBase):
         try:
             # As it is: Python may lack what a value of some type takes there.
             some = sql("SELECT * FROM {} LIMIT {}", table_sql(table.name), rows)
-            materialized(relation(self._cursor(), some))
+            materialized(self._cursor(), some)
         except duckdb.Error:
             return False
         return True
@@ -874,7 +874,7 @@ class DuckDBScratch(ScratchBase):
     def _materialized(self, passed: Passed) -> duckdb.DuckDBPyRelation:
         """Run a statement, whose rows stay in the engine."""
         given = list(passed.given) or None
-        return materialized(relation(self._cursor, passed.statement, given))
+        return materialized(self._cursor, passed.statement, given)
 
 
 class _Rehearsed(Rehearsal):

@@ -32,8 +32,8 @@ def of_2_0_1(node: dict[str, Any]) -> dict[str, Any]:
         del node["named_arguments"], node["positional_arguments"]
     if node.get("function_data") == {}:
         del node["function_data"]
-    bound = "expression_class" in node  # ends of frames are there as parsed, too
-    return _without_cast(node) if bound and node.get("type") == "OPERATOR_CAST" else node
+    call = "children" in node  # the ends of frames are there as parsed, where a cast is no call
+    return _without_cast(node) if call and node.get("type") == "OPERATOR_CAST" else node
 
 
 def _without_cast(cast: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from dpsql.core.sql import Sql, join
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.sql import Sql, join, name, sql
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 from dpsql.engines.embedded.versions import INSTALLED, ONE_THREAD
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation, Statement
 
 _T = TypeVar("_T")
+_NUMBERS = count()
 
 
 def _run(work: Callable[[], _T]) -> _T:
@@ -47,10 +50,25 @@ def relation(
     return _run(lambda: connection.sql(text, params=parameters))
 
 
-def materialized(rows: DuckDBPyRelation) -> DuckDBPyRelation:
-    """Run a query that was bound, and keep its rows in the engine."""
-    kept: DuckDBPyRelation = getattr(rows, INSTALLED.materialize)()
-    return kept
+def materialized(
+    connection: DuckDBPyConnection, statement: Sql, parameters: Sequence[Any] | None = None
+) -> DuckDBPyRelation:
+    """Run a query once, and keep its rows in the engine.
+
+    Where relations keep none, each method of one runs its query again, and rows come in another
+    order: there they are those of a temporary table, which is gone with the connection.
+    """
+    if INSTALLED.keeps_rows:
+        return relation(connection, statement, parameters).materialize()
+    table = name(f"{INTERNAL_PREFIX}kept_{next(_NUMBERS)}")
+    execute(connection, sql("CREATE TEMP TABLE {} AS {}", table, statement), parameters)
+    return relation(connection, sql("SELECT * FROM {}", table))
+
+
+def executed(rows: DuckDBPyRelation) -> DuckDBPyRelation:
+    """Run a query that was bound, for one reader of its rows."""
+    run: DuckDBPyRelation = getattr(rows, "materialize" if INSTALLED.keeps_rows else "execute")()
+    return run
 
 
 def selected(rows: DuckDBPyRelation, columns: Iterable[Sql]) -> DuckDBPyRelation:

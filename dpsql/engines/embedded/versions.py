@@ -33,8 +33,8 @@ class DuckDBVersion:
     """How its plans are read; None for those of 2.0.0."""
     ended_by_zero: bool = False
     """Whether it reads a statement no further than to the first character of code 0."""
-    materialize: str = "materialize"
-    """The method of a relation in Python that runs it and keeps its rows."""
+    keeps_rows: bool = True
+    """Whether a relation in Python can be run once and keep its rows."""
 
 
 _CHOICES_OF_2_0: Final = frozenset(
@@ -53,7 +53,7 @@ _SINCE: Final[Mapping[tuple[int, ...], DuckDBVersion]] = {
         },
         spelling=of_1_5,
         ended_by_zero=True,
-        materialize="execute",
+        keeps_rows=False,
     ),
     (2, 0, 0): DuckDBVersion(),
     (2, 0, 1): DuckDBVersion(

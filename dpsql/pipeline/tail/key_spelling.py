@@ -17,7 +17,7 @@ from dpsql.core.sql_types import BIGINT, VARCHAR
 from dpsql.engines.base.engine import ArrowStream
 from dpsql.engines.duckdb.engine import MaterializedStream
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
-from dpsql.engines.embedded.running import execute, materialized, relation
+from dpsql.engines.embedded.running import execute, materialized
 from dpsql.errors import EngineError
 from dpsql.pipeline.tail.rooms import Tenant
 from dpsql.results.rows import unnest
@@ -115,8 +115,7 @@ class KeySpelling:
         asked = sql("SELECT {} FROM ({})", join(", ", [names[0], *keys]), unnested)
         try:
             cursor = self._tenant.stay().cursor.cursor()
-            rows = relation(cursor, asked, [row_ids, *texts])
-            return MaterializedStream(materialized(rows))
+            return MaterializedStream(materialized(cursor, asked, [row_ids, *texts]))
         except (*_FAILURES, ValueError) as error:
             _raise_if_ended(error)
             return None

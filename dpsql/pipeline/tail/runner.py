@@ -33,7 +33,7 @@ from dpsql.engines.duckdb.engine import MaterializedStream
 from dpsql.engines.embedded.constants import FailingConstant, failing_constant
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
 from dpsql.engines.embedded.lockdown import MEMORY_LIMIT, isolated
-from dpsql.engines.embedded.running import execute, materialized, relation
+from dpsql.engines.embedded.running import execute, materialized
 from dpsql.engines.embedded.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.engines.embedded.types import numpy_safe
 from dpsql.errors import DataError, EngineError, QueryRefused
@@ -317,7 +317,7 @@ def run_apart(
 
 
 def _copy(table: Copied, room: duckdb.DuckDBPyConnection, file: duckdb.DuckDBPyConnection) -> None:
-    found = materialized(relation(room.cursor(), table.rows, table.parameters))
+    found = materialized(room.cursor(), table.rows, table.parameters)
     file.register(_ROWS, MaterializedStream(found))
     execute(file, sql("CREATE SCHEMA IF NOT EXISTS {}", table.schema))
     execute(file, sql("CREATE TABLE {} AS SELECT * FROM {}", table.name, quoted(_ROWS)))
