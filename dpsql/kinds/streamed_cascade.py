@@ -38,8 +38,8 @@ class StreamedSteps:
     done: Callable[[], None]
 
     def units_in_order(self) -> Iterator[UnitItems]:
-        """Raise ``NotImplementedError``: votes are of cascades that count units alone."""
-        raise NotImplementedError
+        """Raise ``AssertionError``: votes are for keys, which ``CascadeKind`` leaves to SQL."""
+        raise AssertionError("keys alone are bounded in SQL")
 
     def unit_sizes(self, named: NDArray[np.int64] | None) -> UnitSizes:
         """Count units by their number of keys, of all keys or of the named ones alone."""
