@@ -95,12 +95,8 @@ def test_names_of_any_characters_are_values_and_never_text(room: CatalogRoom) ->
         ("SELECT repeat('x', 900000) FROM pg_attribute", "too much memory|too long"),
         ("SELECT a.attname FROM pg_attribute a, pg_attribute b", "not one that is known|too"),
         ("SELECT generate_series(1, 1000000000000) FROM pg_am", "not one that is known|too"),
+        ("SELECT count(*) FROM generate_series(1, 1000000000000), pg_am", "not one that is known"),
         pytest.param(ENDLESS, "too long", marks=pytest.mark.slow),
-        pytest.param(
-            "SELECT count(*) FROM generate_series(1, 1000000000000), pg_am",
-            *("too long",),
-            marks=pytest.mark.slow,
-        ),
     ],
 )
 def test_beyond_its_limits_a_query_ends_and_the_next_is_answered(

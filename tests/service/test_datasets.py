@@ -529,7 +529,7 @@ def test_who_ends_the_spelling_of_keys_loses_no_release_and_pays_for_none_again(
         assert answered
         entries = session.budget().queries
         with monkeypatch.context() as patch:
-            patch.setattr("dpsql.pipeline.tail.key_spelling.relation", ended)
+            patch.setattr("dpsql.pipeline.tail.key_spelling.materialized", ended)
             assert code_of(lambda: session.sql(by_month)) == "interrupted"
         assert session.budget().queries == entries
         again = session.sql(by_month)
