@@ -26,7 +26,8 @@ from sqlglot.parsers.duckdb import DuckDBParser
 
 from dpsql.core.schema import fold
 from dpsql.errors import InterfaceError
-from dpsql.syntax.other_words import OTHER_WORDS, READ_WHOLE, bare_unit
+from dpsql.syntax.other_words import OTHER_WORDS
+from dpsql.syntax.word_builders import READ_WHOLE, bare_unit
 
 WRITTEN_NAME = "written"
 """The key, among the metadata of a function, of its name as it was written."""
@@ -83,6 +84,9 @@ _AS_WRITTEN = ("TO_CHAR", "SORT_ARRAY")  # the parser makes a cast, or two of an
 _RANKED = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "MIN", "MAX")
 
 
+_QUANTILES_OF_CLICKHOUSE: Final = frozenset(
+    {"QUANTILE", "QUANTILEEXACT", "QUANTILETDIGEST", "QUANTILETIMING"}
+)
 _SHARES_ALONE = ("BERNOULLI", "SYSTEM")  # ways to take a sample that take no number of rows
 
 
@@ -134,6 +138,87 @@ def _parse_anonymized(parser: DuckDBParser, word: str) -> exp.Expr:
     if REPORT_FORMAT in named and start is not None:
         said[-1].meta.update(start=start.start, end=parser._prev.end)
     return BoundedAggregate(this=function, expressions=said)
+
+
+def _parse_group_concat(parser: DuckDBParser) -> exp.Expr:
+    """Read ``GROUP_CONCAT(DISTINCT x ORDER BY x SEPARATOR ', ')`` from behind its bracket."""
+    first = parser._index
+    depth, word = 0, None
+    for place in range(first, len(parser._tokens)):
+        token = parser._tokens[place]
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth < 0:
+            break
+        if depth == 0 and token.text.upper() == "SEPARATOR" and place > first:
+            word = place
+    if word is None:
+        return parser._parse_string_agg()
+    distinct = parser._match(TokenType.DISTINCT)
+    listed = parser._parse_disjunction()
+    if distinct:
+        listed = exp.Distinct(expressions=[listed])
+    listed = parser._parse_order(this=listed)
+    if parser._index != word:
+        parser.raise_error("Expected one value before SEPARATOR")
+    parser._advance()
+    return exp.GroupConcat(this=listed, separator=parser._parse_string())
+
+
+_STYLES: Final[Mapping[str, str]] = {
+    "23": "%Y-%m-%d",
+    "101": "%m/%d/%Y",
+    "103": "%d/%m/%Y",
+    "104": "%d.%m.%Y",
+    "105": "%d-%m-%Y",
+    "110": "%m-%d-%Y",
+    "111": "%Y/%m/%d",
+    "112": "%Y%m%d",
+}
+"""T-SQL's styles of dates, which have no time."""
+_ISO_STYLES: Final = frozenset({"20", "120", "21", "121", "126"})
+"""Styles that begin with a date as ISO writes it, which is all of a short text."""
+_ISO_CHARACTERS: Final = 10
+
+
+def _parse_converted(parser: DuckDBParser, word: str) -> exp.Expr | None:
+    """Read ``CONVERT(INT, x)``, T-SQL's, or ``CONVERT(x, INT)``, MySQL's, from behind the bracket.
+
+    A style of T-SQL's is a format. Types of moments may be names of columns: two of them mean the
+    same if they are one, and are refused else.
+    """
+    first, strict = parser._index, word == "CONVERT"
+    to = parser._parse_types(check_func=False, allow_identifiers=False)
+    if not isinstance(to, exp.DataType) or not parser._match(TokenType.COMMA):
+        parser._retreat(first)
+        return parser._parse_convert(strict, safe=not strict)
+    start = parser._index
+    other = parser._parse_types(check_func=False, allow_identifiers=False)
+    if isinstance(other, exp.DataType) and parser._curr.token_type == TokenType.R_PAREN:
+        named = [each.this in exp.DataType.TEMPORAL_TYPES for each in (to, other)]
+        if named == [True, True] and other != to:
+            parser.raise_error("One of these is a column: write CAST(x AS type)")
+        if named[0]:
+            parser._retreat(first)
+            return parser._parse_convert(strict, safe=not strict)
+    parser._retreat(start)
+    value = parser._parse_bitwise()
+    style = parser._parse_number() if parser._match(TokenType.COMMA) else None
+    text = to.this in exp.DataType.TEXT_TYPES
+    # Of a text the parser leaves the length out, as DuckDB does.
+    ahead = parser._tokens[first + 1 : first + 3]
+    size = ahead[1].text if ahead[0].token_type == TokenType.L_PAREN else ""
+    if not text and style is None:
+        return parser.build_cast(strict=strict, this=value, to=to, safe=not strict)
+    form = _STYLES.get("" if style is None else style.name)
+    short = size.isdecimal() and len(size) < _ISO_CHARACTERS and 0 < int(size) <= _ISO_CHARACTERS
+    if form is None and short and style is not None and style.name in _ISO_STYLES:
+        form = "%Y-%m-%d"
+    if not text or form is None or not (size == "" or size.isdecimal()):
+        return exp.Anonymous(this=word, expressions=[exp.var(to.this.name), value])
+    found: exp.Expr = exp.TimeToStr(this=value, format=exp.Literal.string(form))
+    if short:
+        found = exp.Left(this=found, expression=exp.Literal.number(int(size)))
+    return found
 
 
 class Summarizing(exp.Expression):
@@ -211,6 +296,7 @@ class PrivateDuckDB(DuckDB):
 
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS = ['"', "`"]  # noqa: RUF012
+        RAW_STRINGS = [("r'", "'"), ("R'", "'")]  # noqa: RUF012  # GoogleSQL's patterns
         KEYWORDS = {  # noqa: RUF012
             **DuckDB.Tokenizer.KEYWORDS,
             "FLOAT64": TokenType.DOUBLE,
@@ -229,12 +315,15 @@ class PrivateDuckDB(DuckDB):
                 if name not in _RANKED
             },
             **{name: partial(_parse_anonymized, word=name) for name in _ANONYMIZED},
+            **{name: partial(_parse_converted, word=name) for name in ("CONVERT", "TRY_CONVERT")},
+            "GROUP_CONCAT": _parse_group_concat,
         }
 
         # Text between dollars is text like any other.
         PRIMARY_PARSERS = {  # noqa: RUF012
             **DuckDBParser.PRIMARY_PARSERS,
             TokenType.HEREDOC_STRING: lambda _, token: exp.Literal.string(token.text),
+            TokenType.RAW_STRING: lambda _, token: exp.Literal.string(token.text),
         }
 
         # The arguments of the last function with known arguments, and the bounds among them.
@@ -307,6 +396,14 @@ class PrivateDuckDB(DuckDB):
             kinds = [token.token_type for token in ahead[1:]]
             number = kinds == [TokenType.L_PAREN, TokenType.NUMBER]
             return number and ahead[0].text.upper() == "SAMPLE"
+
+        def _parse_table_hints(self) -> list[exp.Expr] | None:
+            # WITH (NOLOCK) is about the locks of SQL Server, and says nothing of the answer.
+            ahead = [token.text.upper() for token in self._tokens[self._index : self._index + 4]]
+            if ahead == ["WITH", "(", "NOLOCK", ")"]:
+                self._advance(4)
+                return None
+            return super()._parse_table_hints()
 
         def _parse_table_alias(
             self, alias_tokens: Collection[TokenType] | None = None
@@ -395,7 +492,9 @@ class PrivateDuckDB(DuckDB):
             # Builders leave out what they have no room for, without a word.
             if any(_is_left_out(*each, expression) for each in enumerate(args or ())):
                 self.raise_error("a call has more arguments than are read")
-            valid = super().validate_expression(expression, args)
+            # A CASE that was made of a call has no arguments to count.
+            counted = None if expression.meta.get(READ_WHOLE) else args
+            valid = super().validate_expression(expression, counted)
             arguments, bounds = self._bounded
             if args is arguments and bounds:
                 return cast(_Node, BoundedAggregate(this=valid, expressions=bounds))
@@ -411,7 +510,9 @@ class PrivateDuckDB(DuckDB):
             # Functions with a grammar of their own, and those without brackets, note neither where
             # they stand nor how they were written.
             start = self._curr
-            found = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
+            found = self._parse_parametric() or super()._parse_function_call(
+                functions, anonymous, optional_parens, any_token
+            )
             function = found
             while isinstance(function, _AROUND_CALLS):
                 function = function.this
@@ -422,6 +523,20 @@ class PrivateDuckDB(DuckDB):
                 if "start" not in meta:
                     meta.update(start=start.start, end=start.end)
             return found
+
+        def _parse_parametric(self) -> exp.Expr | None:
+            """Read ClickHouse's ``quantile(0.9)(x)``, whose fraction stands in brackets before."""
+            ahead = self._tokens[self._index : self._index + 5]
+            kinds = [token.token_type for token in ahead[1:]]
+            if kinds != [TokenType.L_PAREN, TokenType.NUMBER, TokenType.R_PAREN, TokenType.L_PAREN]:
+                return None
+            if ahead[0].text.upper() not in _QUANTILES_OF_CLICKHOUSE:
+                return None
+            self._advance(2)
+            fraction = self._parse_number()
+            self._match_r_paren()
+            value = self._parse_wrapped(self._parse_disjunction)
+            return exp.ApproxQuantile(this=value, quantile=fraction)
 
         def _parse_privacy_option(self) -> exp.Expr | None:
             start = self._curr

@@ -12,23 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
-from typing import Final, TypeAlias, cast
+from typing import Final
 
 from sqlglot import exp
-from sqlglot.parsers.duckdb import DuckDBParser
 
 from dpsql.core.schema import fold
-
-_Build: TypeAlias = Callable[[list[exp.Expr]], exp.Expr]
-
-_UNITS: Final = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "QUARTER", "YEAR"})
-_FROM_MONDAY: Final = frozenset({"ISOWEEK", "ISO_WEEK"})
-_BARE: Final = _UNITS | _FROM_MONDAY | {"WEEK"}
-"""Units that may stand without quotes. A column of such a name is none there, as in no system."""
-_TWO, _THREE = 2, 3
-READ_WHOLE: Final = "read_whole"
-"""The key, among the metadata of a call, which says that all its arguments were read."""
+from dpsql.syntax.moment_words import MOMENT_WORDS
+from dpsql.syntax.word_builders import (
+    READ_WHOLE,
+    TWO,
+    Build,
+    by_number,
+    left_as_written,
+    operand,
+    text_of,
+    twice,
+)
 
 _WEEKS: Final = (
     "'week' is that from Monday; without quotes systems begin it on other days, but for ISOWEEK."
@@ -37,8 +36,15 @@ _TRUNCATED: Final = f"Write the unit first and in quotes, date_trunc('month', d)
 _DIFFERENCE: Final = f"Write the unit first and in quotes, date_diff('day', a, b): {_WEEKS}"
 _MOVED: Final = "Write d + INTERVAL 1 DAY, with a whole number."
 _WHOLE_UNITS: Final = (
-    "Systems count whole days or midnights between: date_diff('day', a, b) counts midnights."
+    "Systems count whole units or the boundaries between: date_sub('hour', a, b) counts whole "
+    "hours, date_diff('day', a, b) midnights."
 )
+_OF_BITS: Final = "One side is a whole number, the other one a constant from 0 on: flags & 4."
+_READ_AS_MOMENT: Final = (
+    "CAST(s AS DATE) and CAST(s AS TIMESTAMP) read texts as ISO writes them. Formats are for "
+    "constants: TO_DATE('31.12.2024', 'DD.MM.YYYY'), of a date without a time."
+)
+_BUCKETS: Final = "Moments in steps are time_bucket(INTERVAL '15 minutes', t)."
 _PARTS_OF_JSON: Final = (
     "Write x->>'$.a.b', whose value is a text; CAST(x->>'$.a' AS INT) makes a number of it."
 )
@@ -46,7 +52,9 @@ INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("date_trunc", "datetrunc", "timestamp_trunc", "datetime_trunc"), _TRUNCATED),
     **dict.fromkeys(("datediff", "date_diff"), _DIFFERENCE),
     **dict.fromkeys(
-        ("datepart", "date_part"), f"Write the unit in quotes, date_part('week', d): {_WEEKS}"
+        ("datepart", "date_part"),
+        f"Write the unit in quotes, date_part('week', d): {_WEEKS} Days of the week are isodow(d), "
+        "1 to 7 from Monday, and dayofweek(d), 0 to 6 from Sunday.",
     ),
     **dict.fromkeys(("dateadd", "date_add", "timestampadd"), _MOVED),
     "date_sub": "Write d - INTERVAL 1 DAY. Between moments date_diff('month', a, b) counts the "
@@ -56,6 +64,37 @@ INSTEAD: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(("timestamp_add", "timestamp_sub", "datetime_add", "datetime_sub"), _MOVED),
     **dict.fromkeys(("timestampdiff", "timestamp_diff", "datetime_diff"), _WHOLE_UNITS),
+    **dict.fromkeys(("&", "|", "<<", ">>", "xor", "bitwise xor"), _OF_BITS),
+    **dict.fromkeys(("get_bit", "bit_count", "bit_get"), f"A bit is flags >> 3 & 1. {_OF_BITS}"),
+    **dict.fromkeys(("to_date", "try_to_date", "str_to_date", "parse_date"), _READ_AS_MOMENT),
+    **dict.fromkeys(("parse_timestamp", "parse_datetime", "strptime"), _READ_AS_MOMENT),
+    **dict.fromkeys(("to_timestamp", "from_unixtime"), f"{_BUCKETS} {_READ_AS_MOMENT}"),
+    **dict.fromkeys(
+        ("tostartofinterval", "date_bin", "time_bucket"),
+        f"{_BUCKETS} The width is a constant; in other words it divides a day.",
+    ),
+    "trunc": f"Of a moment: {_TRUNCATED}",
+    "months_between": "It is of two columns of dates. Else write date_diff('month', a, b), which "
+    "counts the months that begin.",
+    **dict.fromkeys(
+        ("convert", "try_convert"),
+        "Write CAST(x AS VARCHAR), or strftime(d, '%Y-%m-%d') for a date.",
+    ),
+    **dict.fromkeys(
+        ("to_number", "try_to_number", "touint8", "toint32", "toint64", "tofloat64"),
+        "Systems round or keep fractions: write CAST(s AS INT), CAST(s AS DOUBLE) or "
+        "CAST(s AS DECIMAL(18, 2)).",
+    ),
+    **dict.fromkeys(
+        ("farm_fingerprint", "crc32", "cityhash64", "murmurhash3_32", "checksum"),
+        "What has few values by its form is a key: user_id % 10. Of texts there are md5(s) and "
+        "sha256(s).",
+    ),
+    "to_char": "Of moments its words are YYYY, MM, DD, HH24, MI, SS, Mon, Dy, IYYY, IW and others; "
+    "names of months and days without blanks are FMMonth and FMDay. Of a number write "
+    "CAST(x AS VARCHAR).",
+    "collate": "Letter case does not count in s ILIKE 'a%' and lower(s) = 'a'.",
+    "julian": "Days between two moments are date_diff('day', a, b).",
     "add_months": "Write d + INTERVAL 1 MONTH; systems differ on the last days of months.",
     "anon_avg": "It averages the averages of units, within bounds of these: "
     "ANON_AVG(x CLAMPED BETWEEN 0 AND 100).",
@@ -99,167 +138,6 @@ INSTEAD: Final[Mapping[str, str]] = {
 """What to write instead of a call that is refused, by the name of the function."""
 
 
-def unit_of(node: exp.Expr) -> str | None:
-    """Return the unit of time that a bare word or a text names; None for anything else."""
-    if isinstance(node, exp.Literal):
-        word = str(node.this).upper() if node.is_string else ""
-        return word if word in _UNITS | {"WEEK"} else None
-    return bare_unit(node)
-
-
-def bare_unit(node: exp.Expr) -> str | None:
-    if not isinstance(node, exp.Column) or node.table or node.this.args.get("quoted"):
-        return None
-    word = str(node.name).upper()
-    return word if word in _BARE else None
-
-
-def _left(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
-    """Leave a call as it is, to be refused; what can be a unit is no column in the refusal."""
-    kept = [exp.var(each.name) if bare_unit(each) else each for each in arguments]
-    return exp.Anonymous(this=name, expressions=kept)
-
-
-def _as_in_duckdb(name: str, arguments: list[exp.Expr]) -> exp.Expr:
-    """Build a call with its unit in quotes in front.
-
-    The parser would take a column for the unit of its name: ``date_trunc(s, ts)`` for seconds. It
-    leaves out what it has no room for, so not all is read.
-    """
-    if not arguments or isinstance(arguments[0], exp.Column):
-        return _left(name, arguments)
-    call = cast(exp.Expr, DuckDBParser.FUNCTIONS[name](arguments))
-    call.meta[READ_WHOLE] = False
-    return call
-
-
-def _truncated(name: str) -> _Build:
-    """Build a truncation with a bare unit in front or, as in GoogleSQL, behind, but not both."""
-
-    def build(arguments: list[exp.Expr]) -> exp.Expr:
-        units = [bare_unit(each) for each in arguments]
-        match arguments, units:
-            case [exp.Literal(), *_], _:
-                return _as_in_duckdb(name, arguments)  # what follows may be called like a unit
-            case (_, moment), (str(unit), None):
-                pass
-            case (_, moment), (str(unit), _) if name == "DATETRUNC":
-                pass
-            case (moment, _), (None, str(unit)) if name != "DATETRUNC":
-                pass
-            case _:
-                return _as_in_duckdb(name, arguments)
-        if unit == "WEEK":
-            return _left(name, arguments)
-        return exp.TimestampTrunc(this=moment, unit=_unit(unit))
-
-    return build
-
-
-def _truncated_behind(name: str) -> _Build:
-    """Build a truncation of GoogleSQL's, which has its unit behind the moment."""
-
-    def build(arguments: list[exp.Expr]) -> exp.Expr:
-        unit = bare_unit(arguments[1]) if len(arguments) == _TWO else None
-        if unit is None or unit == "WEEK":
-            return _left(name, arguments)
-        return exp.TimestampTrunc(this=arguments[0], unit=_unit(unit))
-
-    return build
-
-
-def _difference(name: str) -> _Build:
-    """Build a difference: ``(unit, start, end)``, ``(end, start, unit)``, or days of two moments.
-
-    The last unit counts in DATE_DIFF, which is GoogleSQL's, and the first one in DATEDIFF.
-    """
-
-    def build(arguments: list[exp.Expr]) -> exp.Expr:
-        units = [bare_unit(each) for each in arguments]
-        match arguments, units:
-            case (exp.Literal() as first, _, _), _ if not str(first.this)[:1].isdigit():
-                return _as_in_duckdb(name, arguments)  # what follows may be called like a unit
-            case (end, start), _:
-                unit = "DAY"
-            case (end, start, _), (_, _, str(unit)) if name == "DATE_DIFF":
-                pass
-            case (_, start, end), (str(unit), _, _):
-                pass
-            case _:
-                return _as_in_duckdb(name, arguments)
-        if unit == "WEEK":
-            return _left(name, arguments)
-        return exp.DateDiff(this=end, expression=start, unit=_unit(unit), date_part_boundary=True)
-
-    return build
-
-
-def _moved(name: str, *, back: bool = False) -> _Build:
-    """Build a sum with an interval: ``(moment, INTERVAL 1 DAY)`` or ``(unit, number, moment)``."""
-
-    def build(arguments: list[exp.Expr]) -> exp.Expr:
-        if len(arguments) == _TWO and isinstance(arguments[1], exp.Interval):
-            return _shifted(*arguments, back=back)
-        if len(arguments) == _THREE and not back:
-            unit, (_, number, moment) = unit_of(arguments[0]), arguments
-            negative = isinstance(number, exp.Neg)
-            size = number.this if negative else number
-            if unit is not None and isinstance(size, exp.Column) and bare_unit(size) is None:
-                days = exp.Interval(this=exp.Paren(this=size), unit=_unit(unit))
-                return _shifted(moment, days, back=negative)
-            if unit is not None and isinstance(size, exp.Literal) and size.is_int:
-                interval = exp.Interval(this=exp.Literal.string(size.this), unit=_unit(unit))
-                return _shifted(moment, interval, back=negative)
-        return _left(name, arguments)
-
-    return build
-
-
-def _shifted(moment: exp.Expr, interval: exp.Expr, *, back: bool) -> exp.Expr:
-    operator = exp.Sub if back else exp.Add
-    return exp.Paren(this=operator(this=exp.Paren(this=moment), expression=interval))
-
-
-def _unit(word: str) -> exp.Expr:
-    return exp.var("WEEK" if word in _FROM_MONDAY else word)
-
-
-def _of(name: str, **builds: Callable[..., exp.Expr]) -> _Build:
-    """Build a call by how many arguments it has: ``two`` takes two. Others are left as they are."""
-    by_number = {_NUMBERS[word]: build for word, build in builds.items()}
-
-    def build(arguments: list[exp.Expr]) -> exp.Expr:
-        found = by_number.get(len(arguments))
-        return _left(name, arguments) if found is None else found(*arguments)
-
-    return build
-
-
-_NUMBERS: Final = {"one": 1, "two": 2, "three": 3}
-
-
-def _twice(name: str, build: _Build) -> _Build:
-    """Build a call that uses its arguments twice, if few such calls stand within each other.
-
-    Each of them would double the statement. Others are left as they are.
-    """
-
-    def built(arguments: list[exp.Expr]) -> exp.Expr:
-        within = (node.meta.get(_DOUBLINGS, 0) for each in arguments for node in each.walk())
-        doublings = max(within, default=0) + 1
-        if doublings > _MOST_DOUBLINGS:
-            return _left(name, arguments)
-        found = build(arguments)
-        found.meta[_DOUBLINGS] = doublings
-        return found
-
-    return built
-
-
-_DOUBLINGS: Final = "doublings"
-_MOST_DOUBLINGS: Final = 2
-
-
 def _null_test(value: exp.Expr) -> exp.Expr:
     return exp.Paren(this=exp.Is(this=exp.Paren(this=value), expression=exp.null()))
 
@@ -286,22 +164,6 @@ def _geometric_mean(value: exp.Expr) -> exp.Expr:
     return exp.Exp(this=exp.Avg(this=exp.Ln(this=value)))
 
 
-def _date(value: exp.Expr) -> exp.Expr:
-    return exp.cast(value, exp.DType.DATE)
-
-
-def _date_of_parts(year: exp.Expr, month: exp.Expr, day: exp.Expr) -> exp.Expr:
-    return exp.DateFromParts(year=year, month=month, day=day)
-
-
-def _age(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this="age", expressions=[later, earlier])
-
-
-def _age_today(value: exp.Expr) -> exp.Expr:
-    return _age(exp.CurrentDate(), value)
-
-
 def _choice(test: exp.Expr, true: exp.Expr, false: exp.Expr) -> exp.Expr:
     return exp.If(this=test, true=true, false=false)
 
@@ -310,58 +172,27 @@ def _choice_by_null(value: exp.Expr, other: exp.Expr, null: exp.Expr) -> exp.Exp
     return _choice(_null_test(value), null, other)
 
 
-def _part(unit: str, value: exp.Expr) -> exp.Expr:
-    return exp.Extract(this=exp.var(unit), expression=value)
-
-
-def _part_named(name: str) -> _Build:
-    """Build a part of a moment with a bare unit in front; in quotes it is DuckDB's."""
-
-    def build(arguments: list[exp.Expr]) -> exp.Expr:
-        unit = bare_unit(arguments[0]) if len(arguments) == _TWO else None
-        return _left(name, arguments) if unit not in _UNITS else _part(unit, arguments[1])
-
-    return build
-
-
-def _year_and_month(value: exp.Expr) -> exp.Expr:
-    hundred = exp.Mul(this=_part("YEAR", value), expression=exp.Literal.number(100))
-    return exp.Paren(this=exp.Add(this=hundred, expression=_part("MONTH", value.copy())))
-
-
-def _start_of(unit: str, *, day: bool) -> Callable[[exp.Expr], exp.Expr]:
-    def build(value: exp.Expr) -> exp.Expr:
-        start = exp.TimestampTrunc(this=value, unit=_unit(unit))
-        return _date(start) if day else start
-
-    return build
-
-
 def _if(kind: type[exp.Expr]) -> Callable[[exp.Expr, exp.Expr], exp.Expr]:
     return lambda value, test: exp.Filter(this=kind(this=value), expression=exp.Where(this=test))
-
-
-def _formatted(pattern: exp.Expr, moment: exp.Expr) -> exp.Expr:
-    return exp.TimeToStr(this=moment, format=pattern)
 
 
 def _square(value: exp.Expr) -> exp.Expr:
     return exp.Pow(this=value, expression=exp.Literal.number(2))
 
 
-def _whole_seconds(value: exp.Expr) -> exp.Expr:
-    return exp.cast(exp.Floor(this=exp.TimeToUnix(this=value)), exp.DType.BIGINT)
-
-
 def _end_part(text: exp.Expr, delimiter: exp.Expr, count: exp.Expr) -> exp.Expr:
     """Read the text before the first delimiter, or behind the last one."""
     if count not in (exp.Literal.number(1), exp.Literal.number(-1)):
-        return _left("SUBSTRING_INDEX", [text, delimiter, count])
+        return left_as_written("SUBSTRING_INDEX", [text, delimiter, count])
     return exp.SplitPart(this=text, delimiter=delimiter, part_index=count)
 
 
 def _filled(value: exp.Expr, other: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=value, expressions=[other])
+
+
+def _zero() -> exp.Expr:
+    return exp.Literal.number(0)
 
 
 def _json_text(document: exp.Expr, path: exp.Expr) -> exp.Expr:
@@ -372,82 +203,212 @@ def _called(kind: type[exp.Expr]) -> Callable[[exp.Expr], exp.Expr]:
     return lambda value: kind(this=value)
 
 
-_BUILDS: Final[Mapping[str, _Build]] = {
-    **{name: _truncated(name) for name in ("DATE_TRUNC", "DATETRUNC")},
-    **{name: _truncated_behind(name) for name in ("TIMESTAMP_TRUNC", "DATETIME_TRUNC")},
-    **{name: _difference(name) for name in ("DATE_DIFF", "DATEDIFF")},
-    **{name: partial(_left, name) for name in ("TIMESTAMP_DIFF", "TIMESTAMPDIFF", "DATETIME_DIFF")},
+# -- choices --------------------------------------------------------------------------------------
+
+
+def _chosen(
+    value: exp.Expr, pairs: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None
+) -> exp.Expr:
+    ifs = [exp.If(this=test, true=found) for test, found in pairs]
+    return exp.Case(this=value, ifs=ifs, default=default)
+
+
+def _decoded(arguments: list[exp.Expr]) -> exp.Expr:
+    """Build DECODE(x, a, 1, b, 2, 0), for which NULL is equal to NULL.
+
+    With two arguments it makes a text of bytes, and is left to be refused.
+    """
+    value, *rest = arguments
+    pairs = list(zip(rest[::2], rest[1::2], strict=False))
+    default = rest[-1] if len(rest) % TWO else None
+    constant = all(isinstance(test, exp.Literal | exp.Null | exp.Neg) for test, _ in pairs)
+    if len(rest) < TWO or not constant:
+        return left_as_written("DECODE", arguments)
+    nulls = [found for test, found in pairs if isinstance(test, exp.Null)]
+    others = [pair for pair in pairs if not isinstance(pair[0], exp.Null)]
+    if not others:
+        return exp.Case(ifs=[exp.If(this=_null_test(value), true=nulls[0])], default=default)
+    found = _chosen(value, others, default)
+    if not nulls:
+        return found
+    return exp.Case(ifs=[exp.If(this=_null_test(value.copy()), true=nulls[0])], default=found)
+
+
+def _picked(name: str) -> Build:
+    """Build CHOOSE(n, a, b), the first of them where n is 1."""
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        place, *values = arguments
+        if not values:
+            return left_as_written(name, arguments)
+        pairs = [(exp.Literal.number(n), value) for n, value in enumerate(values, start=1)]
+        return _chosen(place, pairs, None)
+
+    return build
+
+
+def _place_of(arguments: list[exp.Expr]) -> exp.Expr:
+    """Build MySQL's FIELD(x, a, b), the place of x among constants, or 0."""
+    value, *items = arguments
+    if not items or not all(isinstance(item, exp.Literal) for item in items):
+        return left_as_written("FIELD", arguments)
+    pairs = [(item, exp.Literal.number(n)) for n, item in enumerate(items, start=1)]
+    return _chosen(value, pairs, exp.Literal.number(0))
+
+
+def _first_that_holds(arguments: list[exp.Expr]) -> exp.Expr:
+    """Build ClickHouse's multiIf(test, value, test, value, other)."""
+    if len(arguments) % TWO == 0:
+        return left_as_written("MULTIIF", arguments)
+    *pairs, default = arguments
+    ifs = [exp.If(this=t, true=v) for t, v in zip(pairs[::2], pairs[1::2], strict=True)]
+    return exp.Case(ifs=ifs, default=default) if ifs else left_as_written("MULTIIF", arguments)
+
+
+def _divided_or_zero(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
+    """Build Snowflake's DIV0, which is 0 where the divisor is, and NULL where either is NULL."""
+    zero = exp.EQ(this=operand(divisor.copy()), expression=exp.Literal.number(0))
+    none = exp.Case(
+        ifs=[exp.If(this=exp.Not(this=_null_test(dividend.copy())), true=exp.Literal.number(0))]
+    )
+    return exp.Case(ifs=[exp.If(this=zero, true=none)], default=_divided(dividend, divisor))
+
+
+# -- texts, lists and bits ------------------------------------------------------------------------
+
+
+def _found_part(text: exp.Expr, pattern: exp.Expr) -> exp.Expr:
+    """Build REGEXP_SUBSTR(s, '…'), which is NULL where there is no such part."""
+    found = exp.RegexpExtract(this=text, expression=pattern, group=exp.Literal.number(0))
+    return exp.Nullif(this=found, expression=exp.Literal.string(""))
+
+
+def _length_of(listed: exp.Expr, dimension: exp.Expr) -> exp.Expr:
+    if _whole(dimension) != 1:
+        return left_as_written("ARRAY_LENGTH", [listed, dimension])
+    return exp.Length(this=listed)
+
+
+def _is_empty(text: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=exp.EQ(this=operand(text), expression=exp.Literal.string("")))
+
+
+def _split_by(mark: exp.Expr, text: exp.Expr) -> exp.Expr:
+    return exp.Split(this=text, expression=mark)
+
+
+def _held(listed: exp.Expr, value: exp.Expr) -> exp.Expr:
+    return exp.ArrayContains(this=listed, expression=value)
+
+
+def _joined_by(kind: type[exp.Expr]) -> Callable[[exp.Expr, exp.Expr], exp.Expr]:
+    return lambda one, other: exp.Paren(this=kind(this=operand(one), expression=operand(other)))
+
+
+def _bit_at(value: exp.Expr, place: exp.Expr) -> exp.Expr:
+    shifted = exp.BitwiseRightShift(this=operand(value), expression=operand(place))
+    return exp.Paren(
+        this=exp.BitwiseAnd(this=exp.Paren(this=shifted), expression=exp.Literal.number(1))
+    )
+
+
+def _text_of_format(moment: exp.Expr, form: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="to_char", expressions=[moment, form])
+
+
+def _by_directives(moment: exp.Expr, form: exp.Expr) -> exp.Expr:
+    """Build ClickHouse's formatDateTime; its %M is minutes, or a month, by version."""
+    if "%M" in (text_of(form) or "%M"):
+        return left_as_written("FORMATDATETIME", [moment, form])
+    return exp.Anonymous(this="date_format", expressions=[moment, form])
+
+
+def _unquoted(value: exp.Expr) -> exp.Expr:
+    """Build MySQL's JSON_UNQUOTE(JSON_EXTRACT(j, '$.a')), a part of JSON as a text."""
+    if not isinstance(value, exp.JSONExtract):
+        return left_as_written("JSON_UNQUOTE", [value])
+    return _json_text(value.this, value.expression)
+
+
+_BITS: Final[Mapping[str, type[exp.Expr]]] = {
+    **dict.fromkeys(("BITAND", "BITWISE_AND"), exp.BitwiseAnd),
+    **dict.fromkeys(("BITOR", "BITWISE_OR"), exp.BitwiseOr),
+    **dict.fromkeys(("BITXOR", "BITWISE_XOR"), exp.BitwiseXor),
+    **dict.fromkeys(("BITSHIFTRIGHT", "SHIFTRIGHT"), exp.BitwiseRightShift),
+    **dict.fromkeys(("BITSHIFTLEFT", "SHIFTLEFT"), exp.BitwiseLeftShift),
+}
+
+_BUILDS: Final[Mapping[str, Build]] = {
+    **MOMENT_WORDS,
+    "DECODE": twice("DECODE", _decoded),
+    **{name: _picked(name) for name in ("CHOOSE", "ELT")},
+    "FIELD": _place_of,
+    "MULTIIF": _first_that_holds,
+    "DIV0": twice("DIV0", by_number("DIV0", two=_divided_or_zero)),
+    "INTDIV": by_number("INTDIV", two=_joined_by(exp.IntDiv)),
+    "REGEXP_SUBSTR": by_number("REGEXP_SUBSTR", two=_found_part),
+    "REGEXP_CONTAINS": by_number(
+        "REGEXP_CONTAINS", two=lambda text, form: exp.RegexpLike(this=text, expression=form)
+    ),
+    "ARRAY_LENGTH": by_number("ARRAY_LENGTH", one=_called(exp.Length), two=_length_of),
+    "EMPTY": by_number("EMPTY", one=_is_empty),
+    "SPLITBYCHAR": by_number("SPLITBYCHAR", two=_split_by),
+    "HAS": by_number("HAS", two=_held),
+    **{name: by_number(name, two=_joined_by(kind)) for name, kind in _BITS.items()},
+    "BIT_AND": by_number("BIT_AND", one=_called(exp.BitwiseAndAgg), two=_joined_by(exp.BitwiseAnd)),
+    "BIT_OR": by_number("BIT_OR", one=_called(exp.BitwiseOrAgg), two=_joined_by(exp.BitwiseOr)),
+    "BITTEST": by_number("BITTEST", two=_bit_at),
+    "GETBIT": by_number("GETBIT", two=_bit_at),
+    "TO_VARCHAR": by_number("TO_VARCHAR", two=_text_of_format),
+    "FORMATDATETIME": by_number("FORMATDATETIME", two=_by_directives),
+    "JSON_UNQUOTE": by_number("JSON_UNQUOTE", one=_unquoted),
+    "IFF": by_number("IFF", three=_choice),
+    "ISNULL": by_number("ISNULL", one=_null_test, two=_filled),
+    "NVL2": by_number("NVL2", three=_choice_by_null),
+    "ZEROIFNULL": by_number("ZEROIFNULL", one=lambda value: _filled(value, _zero())),
+    "SAFE_DIVIDE": by_number("SAFE_DIVIDE", two=_divided),
     **{
-        name: _moved(name)
-        for name in ("DATE_ADD", "DATEADD", "TIMESTAMPADD", "TIMESTAMP_ADD", "DATETIME_ADD")
-    },
-    **{name: _moved(name, back=True) for name in ("DATE_SUB", "TIMESTAMP_SUB", "DATETIME_SUB")},
-    "DATE": _of("DATE", one=_date, three=_date_of_parts),
-    "TIMESTAMP": _of("TIMESTAMP", one=lambda value: exp.cast(value, exp.DType.TIMESTAMP)),
-    "EOMONTH": _of("EOMONTH", one=_called(exp.LastDay)),
-    "AGE": _of("AGE", one=_age_today, two=_age),
-    "IFF": _of("IFF", three=_choice),
-    "ISNULL": _of("ISNULL", one=_null_test, two=_filled),
-    "NVL2": _of("NVL2", three=_choice_by_null),
-    "ZEROIFNULL": _of("ZEROIFNULL", one=lambda value: _filled(value, exp.Literal.number(0))),
-    "SAFE_DIVIDE": _of("SAFE_DIVIDE", two=_divided),
-    **{
-        name: _of(name, two=_json_text)
+        name: by_number(name, two=_json_text)
         for name in ("GET_JSON_OBJECT", "JSON_EXTRACT_PATH_TEXT", "JSON_EXTRACT_STRING")
     },
-    **{name: _part_named(name) for name in ("DATEPART", "DATE_PART")},
     **{
-        f"TO{unit}": _of(f"TO{unit}", one=partial(_part, unit))
-        for unit in ("YEAR", "QUARTER", "MONTH", "HOUR", "MINUTE", "SECOND")
-    },
-    "TODAYOFMONTH": _of("TODAYOFMONTH", one=partial(_part, "DAY")),
-    "TODAYOFWEEK": _of("TODAYOFWEEK", one=partial(_part, "ISODOW")),
-    "TOYYYYMM": _twice("TOYYYYMM", _of("TOYYYYMM", one=_year_and_month)),
-    "TODATE": _of("TODATE", one=_date),
-    "TOMONDAY": _of("TOMONDAY", one=_start_of("WEEK", day=True)),
-    **{
-        f"TOSTARTOF{unit}": _of(
-            f"TOSTARTOF{unit}", one=_start_of(unit, day=unit in ("MONTH", "QUARTER", "YEAR"))
-        )
-        for unit in ("SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "QUARTER", "YEAR")
-    },
-    **{
-        name: _of(name, two=_if(kind))
+        name: by_number(name, two=_if(kind))
         for name, kind in (("SUMIF", exp.Sum), ("AVGIF", exp.Avg), ("MINIF", exp.Min))
     },
-    "MAXIF": _of("MAXIF", two=_if(exp.Max)),
-    "UNIQ": _of("UNIQ", one=_called(exp.ApproxDistinct)),
-    "UNIQEXACT": _of(
+    "MAXIF": by_number("MAXIF", two=_if(exp.Max)),
+    **{
+        name: by_number(name, one=_called(exp.ApproxDistinct))
+        for name in ("UNIQ", "UNIQCOMBINED", "UNIQHLL12", "HLL")
+    },
+    "TOTAL": by_number("TOTAL", one=lambda value: _filled(exp.Sum(this=value), _zero())),
+    "UNIQEXACT": by_number(
         "UNIQEXACT", one=lambda value: exp.Count(this=exp.Distinct(expressions=[value]))
     ),
-    "COUNT_BIG": _of("COUNT_BIG", one=_called(exp.Count)),
+    "COUNT_BIG": by_number("COUNT_BIG", one=_called(exp.Count)),
+    "SIZE": by_number("SIZE", one=_called(exp.Length)),
+    "SQUARE": by_number("SQUARE", one=_square),
+    "SUBSTRING_INDEX": by_number("SUBSTRING_INDEX", three=_end_part),
+    "VAR": by_number("VAR", one=_called(exp.Variance)),
+    "VARP": by_number("VARP", one=_called(exp.VariancePop)),
+    "STD": by_number(
+        "STD", one=_called(exp.Stddev)
+    ),  # of a sample, but in MySQL; docs/sql.md says so
+    "EVERY": by_number("EVERY", one=_called(exp.LogicalAnd)),
+    "STDEVP": by_number("STDEVP", one=_called(exp.StddevPop)),
+    "NDV": by_number("NDV", one=_called(exp.ApproxDistinct)),
+    "APPROX_MEDIAN": by_number("APPROX_MEDIAN", one=_called(exp.Median)),
     **{
-        name: _of(name, two=_formatted)
-        for name in ("FORMAT_DATE", "FORMAT_TIMESTAMP", "FORMAT_DATETIME")
-    },
-    **{name: _of(name, one=_whole_seconds) for name in ("UNIX_TIMESTAMP", "UNIX_SECONDS")},
-    "SIZE": _of("SIZE", one=_called(exp.Length)),
-    "SQUARE": _of("SQUARE", one=_square),
-    "SUBSTRING_INDEX": _of("SUBSTRING_INDEX", three=_end_part),
-    "VAR": _of("VAR", one=_called(exp.Variance)),
-    "VARP": _of("VARP", one=_called(exp.VariancePop)),
-    "STD": _of("STD", one=_called(exp.Stddev)),  # of a sample, but in MySQL; docs/sql.md says so
-    "EVERY": _of("EVERY", one=_called(exp.LogicalAnd)),
-    "STDEVP": _of("STDEVP", one=_called(exp.StddevPop)),
-    "NDV": _of("NDV", one=_called(exp.ApproxDistinct)),
-    "APPROX_MEDIAN": _of("APPROX_MEDIAN", one=_called(exp.Median)),
-    **{
-        name: _of(name, two=_quantile, three=_quantile)
+        name: by_number(name, two=_quantile, three=_quantile)
         for name in ("APPROX_PERCENTILE", "PERCENTILE_APPROX", "RESERVOIR_QUANTILE")
     },
-    **{name: _of(name, one=_called(exp.Sum)) for name in ("FSUM", "KAHAN_SUM", "SUMKAHAN")},
-    "FAVG": _of("FAVG", one=_called(exp.Avg)),
-    **{name: _twice(name, _of(name, two=_weighted)) for name in ("WEIGHTED_AVG", "WAVG")},
-    **{name: _of(name, one=_geometric_mean) for name in ("GEOMEAN", "GEOMETRIC_MEAN")},
+    **{name: by_number(name, one=_called(exp.Sum)) for name in ("FSUM", "KAHAN_SUM", "SUMKAHAN")},
+    "FAVG": by_number("FAVG", one=_called(exp.Avg)),
+    **{name: twice(name, by_number(name, two=_weighted)) for name in ("WEIGHTED_AVG", "WAVG")},
+    **{name: by_number(name, one=_geometric_mean) for name in ("GEOMEAN", "GEOMETRIC_MEAN")},
 }
 
 
-def _marked(build: _Build) -> _Build:
+def _marked(build: Build) -> Build:
     def marked(arguments: list[exp.Expr]) -> exp.Expr:
         found = build(arguments)
         found.meta.setdefault(READ_WHOLE, True)
@@ -456,7 +417,7 @@ def _marked(build: _Build) -> _Build:
     return marked
 
 
-OTHER_WORDS: Final[Mapping[str, _Build]] = {name: _marked(each) for name, each in _BUILDS.items()}
+OTHER_WORDS: Final[Mapping[str, Build]] = {name: _marked(each) for name, each in _BUILDS.items()}
 """Builders of calls by the name of the function, in upper case."""
 
 
@@ -485,6 +446,17 @@ _FIRST: Final = {"OFFSET": 0, "ORDINAL": 1}
 
 def _whole(node: exp.Expr | None) -> int | None:
     return int(node.this) if isinstance(node, exp.Literal) and node.is_int else None
+
+
+def settle_memberships(tree: exp.Expr) -> None:
+    """Read MySQL's ``FIND_IN_SET(x, s) > 0`` as membership in a list; ``tree`` is changed."""
+    for test in list(tree.find_all(exp.GT, exp.NEQ)):
+        call, zero = test.this, test.expression
+        named = isinstance(call, exp.Anonymous) and fold(call.name) == "find_in_set"
+        if named and len(call.expressions) == TWO and _whole(zero) == 0:
+            value, text = call.expressions
+            listed = exp.Split(this=text, expression=exp.Literal.string(","))
+            test.replace(exp.ArrayContains(this=listed, expression=value))
 
 
 def settle_shares(tree: exp.Expr) -> None:

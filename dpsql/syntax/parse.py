@@ -25,7 +25,13 @@ from dpsql.core.schema import fold
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
 from dpsql.syntax.bracketed_names import with_bracketed_names
 from dpsql.syntax.dialect import PrivateDuckDB
-from dpsql.syntax.other_words import settle_quantified, settle_quantile_lists, settle_shares
+from dpsql.syntax.moment_words import settle_now
+from dpsql.syntax.other_words import (
+    settle_memberships,
+    settle_quantified,
+    settle_quantile_lists,
+    settle_shares,
+)
 
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
@@ -157,6 +163,8 @@ def parse(text: str) -> exp.Query:
     settle_quantile_lists(tree)
     settle_quantified(tree)
     settle_shares(tree)
+    settle_memberships(tree)
+    settle_now(tree)
     write_moments(tree)
     return tree
 

@@ -86,7 +86,7 @@ def without_chance(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 _CLOCK = re.compile(
-    r"\b(?:(current_date|today\(\))|(now\(\)|current_timestamp|localtimestamp|getdate\(\)))(?:\(\))?",
+    r"\b(?:(current_date|today\(\)|curdate\(\))|(now\(\)|current_timestamp|localtimestamp|getdate\(\)))(?:\(\))?",
     re.IGNORECASE,
 )
 _AGE = re.compile(r"\bAGE\((?=(?:[^(),]|\([^()]*\))*\))", re.IGNORECASE)  # of one moment: today's
@@ -100,14 +100,18 @@ _BOUNDS = re.compile(
 _WORDS: Final = (
     "date_format(t, f) AS strftime(t, f)",
     "to_char(t, f) AS "
-    "strftime(t, replace(replace(replace(replace(replace(f, 'IYYY', '%G'), 'IW', '%V'), "
-    "'YYYY', '%Y'), 'MM', '%m'), 'DD', '%d'))",
+    "strftime(t, replace(replace(replace(replace(replace(replace(replace("
+    "f, 'IYYY', '%G'), 'IW', '%V'), "
+    "'YYYY', '%Y'), 'MM', '%m'), 'DD', '%d'), 'HH24:MI', '%H:%M'), 'Mon', '%b'))",
     "width_bucket(x, low, high, n) AS CASE WHEN x < low THEN 0 WHEN x >= high THEN n + 1 "
     "ELSE CAST(floor((x - low) * n / (high - low)) AS INTEGER) + 1 END",
 )
 # Casts that other systems make without a word, which the engine wants to be written.
 _SILENT: Final = (
-    (re.compile(r"\b(\w+_date) LIKE\b"), r"\1::VARCHAR LIKE"),
+    (re.compile(r"\b(\w+_date|birthday|day) LIKE\b"), r"\1::VARCHAR LIKE"),
+    (re.compile(r"\bsubstr\(birthday\b", re.I), "substr(birthday::VARCHAR"),
+    (re.compile(r"\bTO_CHAR\((\w+), 'YYYY-\"Q\"Q'\)"), r"year(\1) || '-Q' || quarter(\1)"),
+    (re.compile(r"\bDATE_FORMAT\((\w+), 'MMM'\)"), r"strftime(\1, '%b')"),
     (re.compile(r"\bEXTRACT\(ISOWEEK\b"), "EXTRACT(WEEK"),
     (re.compile(r"\bEXTRACT\(DATE FROM (\w+)\)"), r"\1::DATE"),
     (re.compile(r"\b(?:FORMAT|DATE_FORMAT)\((\w+), 'yyyy-MM'\)", re.I), r"strftime(\1, '%Y-%m')"),

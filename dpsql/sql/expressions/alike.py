@@ -19,6 +19,8 @@ from sqlglot import exp
 
 from dpsql.core.schema import fold
 from dpsql.core.sql_types import SqlType
+from dpsql.sql.expressions import bits
+from dpsql.sql.expressions.ages import months_between, whole_units, years
 from dpsql.sql.expressions.inner_types import inner_type
 from dpsql.sql.expressions.silent_casts import (
     NUMBERS_OF_TEXTS,
@@ -31,11 +33,17 @@ from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.dialect import WRITTEN_NAME, PrivateDuckDB
 from dpsql.syntax.json_paths import JsonPath, read_path, write_path
 from dpsql.syntax.moment_formats import of_date_format, of_pattern, of_to_char
+from dpsql.syntax.moment_words import divides_day
 from dpsql.syntax.patterns import PatternRefused, read_pattern
 from dpsql.syntax.text import NAMED, display, put
 
 _Make: TypeAlias = Callable[[exp.Expr, TypeHere], exp.Expr | None]
 
+_WIDTH: Final = re.compile(r"([0-9]{1,6}) (second|minute|hour|day|week)s?", re.IGNORECASE)
+_MIDNIGHT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}( 00:00(:00)?)?")
+_MOMENT_TYPES: Final = (
+    *(exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPTZ),
+)
 _UTC: Final = frozenset({"utc", "etc/utc"})
 _BYTEWISE: Final = frozenset({"c", "posix", "binary", "ucs_basic"})
 """Collations that compare texts as all texts are compared."""
@@ -322,6 +330,28 @@ def _split_off(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     )
     there = exp.GTE(this=_marks(split.this, mark), expression=exp.Literal.number(place))
     return exp.Case(ifs=[exp.If(this=there, true=part)])
+
+
+def _among_parts(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write list_contains(string_split(s, ','), 'x') as a search for ',x,' in ',s,'."""
+    split, value = node.this.unnest(), _text(node.expression)
+    mark = _text(split.expression) if isinstance(split, exp.Split) else None
+    known = value is not None and mark is not None and len(mark) == 1 and mark not in value
+    if not known or not _given(split, "this", "expression"):
+        return None
+    ends = exp.Literal.string(mark)
+    before = exp.DPipe(this=ends, expression=split.this.copy())
+    text = exp.paren(exp.DPipe(this=before, expression=ends.copy()))
+    return exp.Contains(this=text, expression=exp.Literal.string(f"{mark}{value}{mark}"))
+
+
+def _any_of_parts(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write 'x' = ANY (string_split(s, ',')), which is false where there is no text."""
+    word, listed = _quantified(node.expression)
+    if word != "any" or listed is None or not _given(node, "this", "expression"):
+        return None
+    found = _among_parts(exp.ArrayContains(this=listed, expression=node.this), type_of)
+    return None if found is None else exp.Coalesce(this=found, expressions=[exp.false()])
 
 
 def _marks(text: exp.Expr, mark: str) -> exp.Expr:
@@ -876,47 +906,44 @@ def _extracted_part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     if part == "isoweek":
         return exp.Extract(this=exp.var("WEEK"), expression=of)
     if part == "year" and isinstance(of, exp.Anonymous) and fold(of.name) == "age":
-        return _years(of.expressions, type_of)
+        return years(of.expressions, type_of)
     return None
 
 
-def _years(of: list[exp.Expr], type_of: TypeHere) -> exp.Expr | None:
-    """Write the number of whole years between two dates, with a sign."""
-    if len(of) != _TWO or not all(_is_date(each, type_of) for each in of):
+def _whole_units(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write DuckDB's date_sub('month', a, b)."""
+    match node.expressions:
+        case [exp.Literal() as unit, start, end] if unit.is_string:
+            return whole_units(unit.name, start, end, type_of)
+    return None
+
+
+def _months(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write MONTHS_BETWEEN of two dates."""
+    if not _given(node, "this", "expression"):
         return None
-    later, earlier = of
-    between = [
-        exp.If(
-            this=exp.GTE(this=later.copy(), expression=earlier.copy()),
-            true=_birthdays(later, earlier),
-        ),
-        exp.If(
-            this=exp.LT(this=later.copy(), expression=earlier.copy()),
-            true=exp.Neg(this=exp.Paren(this=_birthdays(earlier, later))),
-        ),
-    ]
-    return exp.Case(ifs=between)
+    return months_between(node.this, node.expression, type_of)
 
 
-def _birthdays(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
-    """Write the number of birthdays from a date to a later date."""
-    days = [
-        exp.Add(
-            this=exp.Mul(this=exp.Month(this=day.copy()), expression=exp.Literal.number(100)),
-            expression=exp.Day(this=day.copy()),
-        )
-        for day in (later, earlier)
-    ]
-    before = exp.If(this=exp.LT(this=days[0], expression=days[1]), true=exp.Literal.number(1))
-    years = exp.Sub(this=exp.Year(this=later.copy()), expression=exp.Year(this=earlier.copy()))
-    return exp.Sub(this=years, expression=exp.Case(ifs=[before], default=exp.Literal.number(0)))
+def _bucket_of_time(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write time_bucket('15 minutes', t), and date_bin from midnight of a day, as time_bucket."""
+    width, origin = node.this, node.args.get("unit")
+    if not _given(node, "this", "expression", "unit"):
+        return None
+    parts = _WIDTH.fullmatch(_text(width) or "")
+    if parts is not None:
+        width = _interval(int(parts[1]), parts[2].removesuffix("s"))
+    elif origin is None:
+        return None
+    if origin is not None and not (divides_day(width) and _is_midnight(origin)):
+        return None
+    return exp.DateBin(this=width, expression=node.expression)
 
 
-def _is_date(node: exp.Expr, type_of: TypeHere) -> bool:
+def _is_midnight(node: exp.Expr) -> bool:
     node = node.unnest()
-    if isinstance(node, exp.Column):
-        return type_of(node) == _MOMENTS[0]
-    return isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE
+    moment = isinstance(node, exp.Cast) and node.to.this in _MOMENT_TYPES
+    return _MIDNIGHT.fullmatch(_text(node.this if moment else node) or "") is not None
 
 
 def _format_last(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -1027,6 +1054,8 @@ def _bucketed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     The ends of buckets are constants of 15 digits, so that every engine puts a value into the same.
     An operand that stands there once for each of them is of few nodes.
     """
+    if node.args.get("max_value") is None:
+        return _bucketed_by(node)
     limits = [_number(node.args.get(name)) for name in ("min_value", "max_value", "num_buckets")]
     low, high, count = limits
     if low is None or high is None or count is None or not low < high:
@@ -1044,6 +1073,24 @@ def _bucketed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
         for bucket, (test, end) in enumerate(tests)
     ]
     return exp.Case(ifs=branches)
+
+
+def _bucketed_by(node: exp.Expr) -> exp.Expr | None:
+    """Write width_bucket(x, [10, 20]), how many of these ends x has reached."""
+    ends = [_number(each) for each in _items(node.args["min_value"])]
+    known = [end for end in ends if end is not None]
+    small = sum(1 for _ in node.this.walk()) <= _MOST_NODES
+    if not small or not known or len(known) < len(ends) or known != sorted(set(known)):
+        return None
+    branches = [
+        exp.If(
+            this=exp.LT(this=node.this.copy(), expression=_literal(end)),
+            true=exp.Literal.number(bucket),
+        )
+        for bucket, end in enumerate(known)
+    ]
+    beyond = exp.GTE(this=node.this.copy(), expression=_literal(known[-1]))
+    return exp.Case(ifs=[*branches, exp.If(this=beyond, true=exp.Literal.number(len(known)))])
 
 
 def _number(node: object) -> Decimal | None:
@@ -1067,6 +1114,7 @@ _BY_NAME: Final[Mapping[str, _Make]] = {
     "date_part": _part,
     "datepart": _part,
     "weekday": _day_of_week,
+    **dict.fromkeys(("date_sub", "datesub"), _whole_units),
     "timezone": _at_zone,
     "prefix": _prefixed,
     "strlen": _bytes,
@@ -1102,7 +1150,7 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     **dict.fromkeys(TEXTS_OF_MOMENTS, text_of_moment),
     exp.Interval: _plain_interval,
     exp.AtTimeZone: _at_zone,
-    exp.EQ: _first(_compared, _any_of_list, _row_compared, number_of_text),
+    exp.EQ: _first(_compared, _any_of_parts, _any_of_list, _row_compared, number_of_text),
     exp.In: _first(_in_list, _row_among),
     exp.Column: _field,
     exp.NEQ: _first(_compared, _any_of_list, _row_compared, number_of_text),
@@ -1116,7 +1164,7 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.ArrayOverlaps: _overlapping,
     exp.Like: _like,
     exp.ILike: _like,
-    exp.ArrayContains: _contained,
+    exp.ArrayContains: _first(_contained, _among_parts),
     exp.Bracket: _first(_split_off, _inside, _slice),
     exp.Dot: _first(_dotted, _method),
     exp.JSONExtractScalar: _json_part,
@@ -1131,6 +1179,13 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.RegexpExtract: _extracted,
     exp.RegexpReplace: _substituted,
     exp.SHA2: _digest,
+    exp.BitwiseAnd: bits.masked,
+    exp.BitwiseOr: bits.joined,
+    exp.BitwiseXor: bits.differing,
+    exp.BitwiseRightShift: bits.shifted_right,
+    exp.BitwiseLeftShift: bits.shifted_left,
+    exp.MonthsBetween: _months,
+    exp.DateBin: _bucket_of_time,
     exp.Extract: _extracted_part,
     exp.TimeToStr: _first(_format_last, _in_pieces),
 }

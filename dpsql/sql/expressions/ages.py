@@ -1,0 +1,149 @@
+"""Ages of dates in whole years and months, written with the parts of dates.
+
+Each counts from the earlier date to the later one, with a sign, and is NULL where either is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.core.sql_types import DATE
+from dpsql.sql.expressions.silent_casts import TypeHere
+
+_MOST_NODES: Final = 12
+_BELOW_UNIT: Final = {
+    "second": "%f",
+    "minute": "%S.%f",
+    "hour": "%M:%S.%f",
+    "day": "%H:%M:%S.%f",
+}
+"""Formats of the time within a unit, as texts that sort as it does."""
+_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
+_DAYS_OF_A_MONTH: Final = "31.0"  # as Oracle counts the rest of a month
+
+
+def is_date(node: exp.Expr, type_of: TypeHere) -> bool:
+    """Tell whether a node is a DATE by its form."""
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        return type_of(node) == DATE
+    return isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE
+
+
+def years(of: Sequence[exp.Expr], type_of: TypeHere) -> exp.Expr | None:
+    """Write the number of whole years between two dates, the later one first."""
+    if len(of) != 2 or not all(is_date(each, type_of) for each in of):
+        return None
+    later, earlier = of
+    return _signed(later, earlier, _birthdays)
+
+
+def whole_units(unit: str, start: exp.Expr, end: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write DuckDB's ``date_sub('month', start, end)``, the number of whole units between.
+
+    Months and longer ones are of dates alone; None for what there is no way to write.
+    """
+    unit = unit.lower()
+    if not _are_small(start, end):
+        return None
+    if unit in _BELOW_UNIT:
+        return _signed(end, start, partial(_units_of_time, unit))
+    if unit not in _MONTHS or not all(is_date(each, type_of) for each in (start, end)):
+        return None
+    months = _signed(end, start, _months)
+    if unit == "month":
+        return months
+    size = exp.Literal.number(_MONTHS[unit])
+    return exp.paren(exp.IntDiv(this=exp.paren(months), expression=size))
+
+
+def months_between(end: exp.Expr, start: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write Oracle's, Spark's and Snowflake's ``MONTHS_BETWEEN`` of two dates.
+
+    A whole number where both have the same day of the month, or its last; else the days that are
+    left count as parts of 31.
+    """
+    if not all(is_date(each, type_of) for each in (end, start)) or not _are_small(start, end):
+        return None
+    days = [exp.Day(this=each.copy()) for each in (end, start)]
+    last = [
+        exp.EQ(this=each.copy(), expression=exp.LastDay(this=each.copy())) for each in (end, start)
+    ]
+    rest = exp.Div(
+        this=exp.paren(exp.Sub(this=days[0], expression=days[1])),
+        expression=exp.Literal.number(_DAYS_OF_A_MONTH),
+    )
+    part = exp.Case(
+        ifs=[exp.If(this=exp.and_(*last), true=exp.Literal.number("0.0"))], default=rest
+    )
+    return exp.paren(exp.Add(this=_apart(end, start), expression=part))
+
+
+def _are_small(*nodes: exp.Expr) -> bool:
+    return all(sum(1 for _ in each.walk()) <= _MOST_NODES for each in nodes)
+
+
+def _signed(
+    later: exp.Expr, earlier: exp.Expr, write: Callable[[exp.Expr, exp.Expr], exp.Expr]
+) -> exp.Expr:
+    between = [
+        exp.If(
+            this=exp.GTE(this=later.copy(), expression=earlier.copy()),
+            true=write(later, earlier),
+        ),
+        exp.If(
+            this=exp.LT(this=later.copy(), expression=earlier.copy()),
+            true=exp.Neg(this=exp.Paren(this=write(earlier, later))),
+        ),
+    ]
+    return exp.Case(ifs=between)
+
+
+def _birthdays(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
+    """Write the number of birthdays from a date to a later date."""
+    days = [
+        exp.Add(
+            this=exp.Mul(this=exp.Month(this=day.copy()), expression=exp.Literal.number(100)),
+            expression=exp.Day(this=day.copy()),
+        )
+        for day in (later, earlier)
+    ]
+    before = exp.If(this=exp.LT(this=days[0], expression=days[1]), true=exp.Literal.number(1))
+    years = exp.Sub(this=exp.Year(this=later.copy()), expression=exp.Year(this=earlier.copy()))
+    return exp.Sub(this=years, expression=exp.Case(ifs=[before], default=exp.Literal.number(0)))
+
+
+def _units_of_time(unit: str, later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
+    """Write the boundaries between two moments, without the last one if its unit is not whole."""
+    boundaries = exp.DateDiff(
+        this=later.copy(),
+        expression=earlier.copy(),
+        unit=exp.var(unit.upper()),
+        date_part_boundary=True,
+    )
+    form = exp.Literal.string(_BELOW_UNIT[unit])
+    times = [exp.TimeToStr(this=each.copy(), format=form.copy()) for each in (later, earlier)]
+    unfinished = exp.If(this=exp.LT(this=times[0], expression=times[1]), true=exp.Literal.number(1))
+    rest = exp.Case(ifs=[unfinished], default=exp.Literal.number(0))
+    return exp.Sub(this=boundaries, expression=rest)
+
+
+def _apart(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
+    """Write how many months begin between two dates."""
+    years = exp.Sub(this=exp.Year(this=later.copy()), expression=exp.Year(this=earlier.copy()))
+    months = exp.Sub(this=exp.Month(this=later.copy()), expression=exp.Month(this=earlier.copy()))
+    twelve = exp.Mul(this=exp.paren(years), expression=exp.Literal.number(12))
+    return exp.paren(exp.Add(this=twelve, expression=exp.paren(months)))
+
+
+def _months(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
+    """Write the number of whole months; the last day of a shorter month ends one."""
+    before = exp.LT(this=exp.Day(this=later.copy()), expression=exp.Day(this=earlier.copy()))
+    inside = exp.NEQ(this=later.copy(), expression=exp.LastDay(this=later.copy()))
+    unfinished = exp.If(this=exp.and_(before, inside), true=exp.Literal.number(1))
+    rest = exp.Case(ifs=[unfinished], default=exp.Literal.number(0))
+    return exp.Sub(this=_apart(later, earlier), expression=rest)
