@@ -190,7 +190,7 @@ SELECT APPROX_TOP_COUNT(country, 5) FROM impressions;
 -- answerable
 SELECT APPROX_TOP_K(country, 5) FROM impressions;
 
--- answerable
+-- refused: rows
 SELECT MAX_BY(country, cost) FROM impressions;
 
 -- answerable
@@ -202,7 +202,7 @@ SELECT t.d, COUNT(i.imp_id) FROM UNNEST(GENERATE_DATE_ARRAY('2024-03-01', '2024-
 -- answerable
 SELECT PERCENTILE_CONT(cost, 0.5) OVER () FROM impressions LIMIT 1;
 
--- answerable
+-- refused: names
 SELECT COUNT(*) FROM impressions WHERE _PARTITIONDATE = '2024-03-01';
 
 -- answerable

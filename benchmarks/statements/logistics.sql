@@ -208,7 +208,7 @@ SELECT AVG(CAST(payload->>'$.rssi' AS INT), contribution_bounds_per_row => (-120
 -- answerable
 SELECT CAST(json_extract_string(payload, '$.rssi') AS INT) // 10 * 10 AS band, COUNT(*) FROM readings GROUP BY band;
 
--- answerable
+-- refused: rows
 SELECT last(temperature ORDER BY ts) FROM readings;
 
 -- answerable

@@ -157,7 +157,7 @@ SELECT s.city, COUNT(DISTINCT t.subscriber_id)::FLOAT / COUNT(DISTINCT s.subscri
 -- answerable
 SELECT time_bucket('1 hour', started) AS t, SUM(seconds) FROM cdrs GROUP BY t ORDER BY t;
 
--- answerable
+-- refused: invalid
 SELECT $__timeGroup(started, '1h') FROM cdrs;
 
 -- answerable

@@ -296,6 +296,8 @@ SELECT p.name, p.category, COUNT(*) AS n FROM orders o JOIN products p USING (pr
 SELECT p.name, AVG(o.quantity) FROM orders o, products p WHERE o.product_id = p.product_id GROUP BY p.product_id HAVING p.list_price < 100;
 SELECT p.name, any_value(upper(p.brand)), COUNT(o.order_id) FROM products p LEFT JOIN orders o ON o.product_id = p.product_id GROUP BY p.product_id;
 SELECT c.region, p.brand, SUM(o.quantity) FROM orders o JOIN users u USING (user_id) JOIN countries c ON c.country = u.country JOIN products p USING (product_id) GROUP BY c.country, p.product_id;
+SELECT p.name, COUNT(*) AS n FROM orders o JOIN products p ON p.product_id = o.product_id GROUP BY o.product_id ORDER BY n DESC, p.name;
+SELECT c.region, COUNT(*) FROM users u JOIN countries c ON u.country = c.country WHERE u.age > 20 GROUP BY u.country;
 
 -- Values looked up in public rows
 SELECT (SELECT category FROM products p WHERE p.product_id = o.product_id) AS c, COUNT(*) FROM orders o GROUP BY c;

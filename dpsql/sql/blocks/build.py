@@ -383,12 +383,30 @@ class _BlockBuilder:
         roots = [*self.select.expressions, args.get("having"), args.get("qualify")]
         roots += [args.get("order"), *(args.get("windows") or ())]
         loose = [column for root in roots if root is not None for column in self._loose(root)]
-        # Columns that are equal by a join are no keys of the table: they have values of their own.
         plain = (key.expression for key in self.keys)
         keys = {key.name for key in plain if isinstance(key, exp.Column)}
+        decided = self._decided_by(keys, {column.name for column in loose})
         for column in loose:
-            if self.decides(self.relation.rows, keys, column.name):
+            if column.name in decided:
                 self._add_key(column)
+
+    def _decided_by(self, keys: set[str], wanted: set[str]) -> set[str]:
+        """Return which of some columns have one value where columns have: by one table or several.
+
+        A column that an inner join compares with one of them, as what it is, has its value.
+        """
+        known, found = set(keys), set[str]()
+        others = [field.column for field in self.relation.fields]
+        while True:
+            known |= {name for same in self.relation.equal if same & known for name in same}
+            rows = self.relation.rows
+            found |= {name for name in wanted - found if self.decides(rows, known, name)}
+            if found == wanted:
+                return found
+            more = {c for c in others if c not in known and self.decides(rows, known, c)}
+            if not more:
+                return found
+            known |= more
 
     def _loose(self, node: exp.Expr) -> Iterator[exp.Column]:
         """Yield the columns outside of keys and aggregates; those that ANY_VALUE takes, too."""
