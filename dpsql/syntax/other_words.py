@@ -39,6 +39,10 @@ _WHOLE_UNITS: Final = (
     "Systems count whole units or the boundaries between: date_sub('hour', a, b) counts whole "
     "hours, date_diff('day', a, b) midnights."
 )
+_PATTERN: Final = (
+    "A pattern is a constant of characters, lists of them ([a-z], \\d, \\w, \\s), groups, "
+    "alternatives, ^ and $, and repetitions; there is no \\b and no \\m."
+)
 _OF_BITS: Final = "One side is a whole number, the other one a constant from 0 on: flags & 4."
 _READ_AS_MOMENT: Final = (
     "CAST(s AS DATE) and CAST(s AS TIMESTAMP) read texts as ISO writes them. Formats are for "
@@ -93,6 +97,16 @@ INSTEAD: Final[Mapping[str, str]] = {
     "to_char": "Of moments its words are YYYY, MM, DD, HH24, MI, SS, Mon, Dy, IYYY, IW and others; "
     "names of months and days without blanks are FMMonth and FMDay. Of a number write "
     "CAST(x AS VARCHAR).",
+    **dict.fromkeys(("~*", "~", "regexp_matches", "regexp_like", "regexp_i_like"), _PATTERN),
+    **dict.fromkeys(
+        ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "radians", "degrees", "cbrt", "pi"),
+        "Of such functions there are sqrt, exp, ln, log and pow; others are for released rows, or "
+        "a column that the owner computes.",
+    ),
+    **dict.fromkeys(
+        ("approx_top_count", "approx_top_sum", "topk"),
+        "Group by the value: SELECT x, COUNT(*) AS n FROM t GROUP BY x ORDER BY n DESC LIMIT 5.",
+    ),
     "collate": "Letter case does not count in s ILIKE 'a%' and lower(s) = 'a'.",
     "julian": "Days between two moments are date_diff('day', a, b).",
     "add_months": "Write d + INTERVAL 1 MONTH; systems differ on the last days of months.",
@@ -330,6 +344,18 @@ def _unquoted(value: exp.Expr) -> exp.Expr:
     return _json_text(value.this, value.expression)
 
 
+def _formatted_number(arguments: list[exp.Expr]) -> exp.Expr:
+    """Build MySQL's FORMAT(x, 2), a text with commas; other calls are DuckDB's."""
+    first, *rest = arguments
+    places = _whole(rest[0]) if len(rest) == 1 else None
+    if places is None or places > _MOST_PLACES:
+        return exp.Format(this=first, expressions=rest)
+    form = exp.Literal.string(f"{{:,.{places}f}}")
+    rounded = exp.Round(this=first, decimals=exp.Literal.number(places))
+    return exp.Format(this=form, expressions=[exp.cast(rounded, exp.DType.DOUBLE)])
+
+
+_MOST_PLACES: Final = 9
 _BITS: Final[Mapping[str, type[exp.Expr]]] = {
     **dict.fromkeys(("BITAND", "BITWISE_AND"), exp.BitwiseAnd),
     **dict.fromkeys(("BITOR", "BITWISE_OR"), exp.BitwiseOr),
@@ -343,6 +369,7 @@ _BUILDS: Final[Mapping[str, Build]] = {
     "DECODE": twice("DECODE", _decoded),
     **{name: _picked(name) for name in ("CHOOSE", "ELT")},
     "FIELD": _place_of,
+    "FORMAT": _formatted_number,
     "MULTIIF": _first_that_holds,
     "DIV0": twice("DIV0", by_number("DIV0", two=_divided_or_zero)),
     "INTDIV": by_number("INTDIV", two=_joined_by(exp.IntDiv)),

@@ -56,7 +56,8 @@ REFUSED = (
 # tells of whole columns is approximate. Samples are drawn.
 _ENDS = re.compile(
     r"\bDP_INTERVAL|\breport_format\b|\bWITH REPORT\b|\bANON_QUANTILES\b|^SUMMARIZE\b"
-    r"|\bWIDTH_BUCKET\(\w+, ARRAY|\b(?:TABLE)?SAMPLE\b|\bRANDOM\(\) <|\bWITH AGGREGATION_THRESHOLD\b",
+    r"|\bWIDTH_BUCKET\(\w+, ARRAY|\b(?:TABLE)?SAMPLE\b|\bRANDOM\(\) <"
+    r"|\bWITH AGGREGATION_THRESHOLD\b",
     re.IGNORECASE,
 )
 ALL = {

@@ -209,3 +209,28 @@ def test_a_part_of_a_date_is_written_as_the_function_that_it_is(part: str) -> No
     )
     differ = f"{written} IS DISTINCT FROM EXTRACT({part} FROM t)"
     assert duckdb.execute(f"SELECT t FROM {moments} WHERE {differ}").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    ("type_", "bits"), [("TINYINT", 8), ("SMALLINT", 16), ("INTEGER", 32), ("BIGINT", 64)]
+)
+def test_bits_are_those_of_duckdb_up_to_the_ends_of_each_type(type_: str, bits: int) -> None:
+    ends = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    values = sorted({ends[0], ends[0] + 1, -6, -1, 0, 1, 5, 100, ends[1] - 1, ends[1]})
+    masks = (0, 1, 2, 5, 6, 12, 2 ** (bits - 2), 2 ** (bits - 2) - 1)
+    calls = [call.format(mask) for mask in masks for call in ("k & {}", "{} | k", "xor(k, {})")]
+    calls += [f"k >> {places}" for places in (1, 3, bits - 2)]
+    with duckdb.connect(":memory:") as own:
+        own.execute(
+            f"CREATE TABLE t AS SELECT unnest({values})::{type_} AS k UNION ALL SELECT NULL"
+        )
+        compared = 0
+        for call in calls:
+            tree = write_alike(sqlglot.parse_one(call, read="duckdb"), lambda _: SqlType.of(type_))
+            written = tree.sql("duckdb")
+            if "&" in written or "|" in written or "xor" in written.lower() or ">>" in written:
+                continue  # of a mask that its type has not
+            compared += 1
+            both = own.execute(f"SELECT k, {call}, {written} FROM t").fetchall()
+            assert [row for row in both if row[1] != row[2]] == [], (call, written)
+        assert compared >= 20

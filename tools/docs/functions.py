@@ -93,8 +93,10 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
         if not call.startswith("extract")
     },
     **{f"date_trunc('{part}', a)": MOMENTS for part in _PARTS},
+    **dict.fromkeys(("a & 4", "a | 4", "xor(a, 4)", "a >> 2"), WHOLE_NUMBERS[1:]),
     "time_bucket(INTERVAL 15 MINUTE, a)": MOMENTS,
     **{f"date_diff('{part}', a, b)": MOMENTS for part in _PARTS},
+    **{f"date_sub('{part}', a, b)": MOMENTS for part in ("month", "day", "hour", "minute")},
     **{f"a {sign} INTERVAL 1 {part}": MOMENTS for sign in "+-" for part in _PARTS},
     **{f"CAST(a AS {type_})": ALL for type_ in (*_CASTS, *_CASTS_AFTER)},
     "TRY_CAST(a AS INTEGER)": ("VARCHAR",),

@@ -70,6 +70,8 @@ _AVAILABLE = (
 _OF_ONE_ROW = (exp.ArgMax, exp.ArgMin, exp.AnyValue, exp.First, exp.Last)
 _LARGEST_GROUP = "SELECT x, COUNT(*) AS n FROM t GROUP BY x ORDER BY n DESC LIMIT 1."
 _INSTEAD: Final[Mapping[type[exp.AggFunc], str]] = {
+    exp.ApproxTopK: "Group by the value: SELECT x, COUNT(*) AS n FROM t GROUP BY x ORDER BY n DESC "
+    "LIMIT 5.",
     **dict.fromkeys(
         (exp.ArgMax, exp.ArgMin),
         "Ask for a value near the end, MIN(x) or MAX(x), or count the rows beyond one: "

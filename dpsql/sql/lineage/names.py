@@ -21,12 +21,13 @@ from dpsql.sql.expressions.enum_order import mark_enumerated
 from dpsql.sql.expressions.legality import outside_subqueries, refusal
 from dpsql.sql.lineage.relation import Field, Relation
 from dpsql.syntax.parse import place_of
-from dpsql.syntax.text import put
+from dpsql.syntax.text import put, to_sql
 
 Meaning: TypeAlias = Callable[[exp.Column], exp.Expr | None]
 """The resolved expression that a name stands for, or None if it is to be a column's name."""
 
 _RESOLVED: Final = "resolved"
+_CLOCK_WITHOUT_BRACKETS: Final = frozenset({"sysdate", "systimestamp", "sysdatetime"})
 
 
 def opaque(field: Field, node: exp.Expr, text: str) -> QueryRefused:
@@ -142,7 +143,11 @@ class Names:
         close = difflib.get_close_matches(node.name, names, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Columns: {', '.join(names[:20])}."
         if node.this.args.get("quoted") and not close:
-            hint += " A text stands in single quotes."
+            hint = (
+                f"A text stands in single quotes: {to_sql(exp.Literal.string(node.name))}. {hint}"
+            )
+        elif fold(node.name) in _CLOCK_WITHOUT_BRACKETS:
+            hint = "The day is CURRENT_DATE, the moment now()."
         written = ".".join(part.name for part in node.parts)
         where = f"table {relation.tables[0]} has" if len(relation.tables) == 1 else "there is"
         return UnknownName(
