@@ -27,7 +27,14 @@ from sqlglot.parsers.duckdb import DuckDBParser
 from dpsql.core.schema import fold
 from dpsql.errors import InterfaceError
 from dpsql.syntax.other_words import OTHER_WORDS
-from dpsql.syntax.word_builders import READ_WHOLE, bare_unit
+from dpsql.syntax.patterns import PatternRefused, read_pattern
+from dpsql.syntax.word_builders import (
+    READ_WHOLE,
+    bare_unit,
+    is_raw,
+    left_as_written,
+    raw_text,
+)
 
 WRITTEN_NAME = "written"
 """The key, among the metadata of a function, of its name as it was written."""
@@ -285,6 +292,23 @@ def _is_left_out(place: int, given: exp.Expr | None, call: exp.Expr) -> bool:
     return node is None
 
 
+def _read_extraction(args: list[exp.Expr], dialect: DuckDB) -> exp.Expr:
+    """Read REGEXP_EXTRACT; of a pattern r'…' with a group, and no number, it is left to be refused.
+
+    Who writes it means the group, as in GoogleSQL and Spark, and DuckDB takes the whole.
+    """
+    if len(args) == len(("text", "pattern")) and _has_group(args[1]):
+        return left_as_written("REGEXP_EXTRACT", args)
+    return cast(exp.Expr, DuckDBParser.FUNCTIONS["REGEXP_EXTRACT"](args, dialect))
+
+
+def _has_group(pattern: exp.Expr) -> bool:
+    try:
+        return is_raw(pattern) and read_pattern(pattern.name, captures=True).groups > 0
+    except PatternRefused:
+        return False
+
+
 class PrivateDuckDB(DuckDB):
     """The dialect of analysts. Nothing generates it: the clause never reaches an engine."""
 
@@ -306,6 +330,7 @@ class PrivateDuckDB(DuckDB):
         FUNCTIONS = {  # noqa: RUF012
             **{n: make for n, make in DuckDBParser.FUNCTIONS.items() if n not in _AS_WRITTEN},
             **OTHER_WORDS,
+            "REGEXP_EXTRACT": _read_extraction,
         }
 
         FUNCTION_PARSERS = {  # noqa: RUF012
@@ -323,7 +348,7 @@ class PrivateDuckDB(DuckDB):
         PRIMARY_PARSERS = {  # noqa: RUF012
             **DuckDBParser.PRIMARY_PARSERS,
             TokenType.HEREDOC_STRING: lambda _, token: exp.Literal.string(token.text),
-            TokenType.RAW_STRING: lambda _, token: exp.Literal.string(token.text),
+            TokenType.RAW_STRING: lambda _, token: raw_text(token.text),
         }
 
         # The arguments of the last function with known arguments, and the bounds among them.

@@ -21,15 +21,15 @@ from dpsql.syntax.word_builders import (
     READ_WHOLE,
     THREE,
     TWO,
-    UNITS,
+    UNITS_OF_TIME,
     Build,
     bare_unit,
     by_number,
     left_as_written,
     part_named,
-    text_of,
     twice,
     unit_of,
+    written_text,
 )
 
 _OF_TRUNC: Final[Mapping[str, str]] = {
@@ -48,7 +48,7 @@ _NAMES_OF_PARTS: Final[Mapping[str, type[exp.Expr]]] = {
     **dict.fromkeys(("MONTH", "MM"), exp.Monthname),
 }
 _PARTS_BY_WORD: Final[Mapping[str, str]] = {
-    **{unit: unit for unit in UNITS},
+    **{unit: unit for unit in UNITS_OF_TIME},
     **dict.fromkeys(FROM_MONDAY, "WEEK"),
     **dict.fromkeys(("DAYOFYEAR", "DOY", "DY"), "DOY"),
 }
@@ -142,7 +142,7 @@ def _moved(name: str, *, back: bool = False) -> Build:
     """Build a sum with an interval: ``(moment, INTERVAL 1 DAY)`` or ``(unit, number, moment)``."""
 
     def build(arguments: list[exp.Expr]) -> exp.Expr:
-        if back and len(arguments) == THREE and text_of(arguments[0]) is not None:
+        if back and len(arguments) == THREE and written_text(arguments[0]) is not None:
             return exp.Anonymous(this="date_sub", expressions=arguments)  # DuckDB's whole units
         if len(arguments) == TWO and isinstance(arguments[1], exp.Interval):
             return _shifted(*arguments, back=back)
@@ -259,7 +259,7 @@ def _whole_between(arguments: list[exp.Expr]) -> exp.Expr:
 
 def _cut_by_letters(arguments: list[exp.Expr]) -> exp.Expr:
     """Build TRUNC(d, 'MM') of a date; TRUNC(x, 2) is one of numbers."""
-    word = text_of(arguments[1]) if len(arguments) == TWO else None
+    word = written_text(arguments[1]) if len(arguments) == TWO else None
     if word is None:
         call = cast(exp.Expr, DuckDBParser.FUNCTIONS["TRUNC"](arguments))
         call.meta[READ_WHOLE] = False
@@ -278,7 +278,7 @@ def _read(text: exp.Expr, form: str | None, *, date: bool) -> exp.Expr | None:
 
     A date has no time: systems keep it, or cut it off.
     """
-    written = text_of(text)
+    written = written_text(text)
     if written is None or form is None or _READ_FROM_TEXT.sub("", form):
         return None
     try:
@@ -307,7 +307,7 @@ def _read_by(
         found = None
         if len(arguments) == TWO:
             form, text = arguments if form_first else reversed(arguments)
-            found = _read(text, read(text_of(form) or ""), date=date)
+            found = _read(text, read(written_text(form) or ""), date=date)
         return left_as_written(name, arguments) if found is None else found
 
     return build
@@ -321,7 +321,7 @@ def _same(form: str) -> str:
 
 
 def _is_now(node: exp.Expr) -> bool:
-    return (text_of(node) or "").lower() == "now"
+    return (written_text(node) or "").lower() == "now"
 
 
 def _of_sqlite(name: str, target: exp.DType, now: type[exp.Expr]) -> Build:
@@ -333,7 +333,7 @@ def _of_sqlite(name: str, target: exp.DType, now: type[exp.Expr]) -> Build:
             return left_as_written(name, arguments)
         found: exp.Expr = now()
         for shift in shifts:
-            parts = _SHIFT.fullmatch((text_of(shift) or "").strip())
+            parts = _SHIFT.fullmatch((written_text(shift) or "").strip())
             if parts is None:
                 return left_as_written(name, arguments)
             interval = exp.Interval(
@@ -354,7 +354,7 @@ def _day(arguments: list[exp.Expr]) -> exp.Expr:
 
 def _julian_day(value: exp.Expr) -> exp.Expr:
     """Count the days since noon of the Julian day 0, as SQLite does."""
-    text = text_of(value)
+    text = written_text(value)
     if text is not None:
         value = exp.CurrentTimestamp() if _is_now(value) else exp.cast(value, exp.DType.TIMESTAMP)
     days = exp.Div(
@@ -396,7 +396,7 @@ def settle_now(tree: exp.Expr) -> None:
     """Read SQLite's ``strftime('%Y', 'now')`` as of the clock; ``tree`` is changed."""
     for node in list(tree.find_all(exp.TimeToStr)):
         form, moment = node.this, node.args.get("format")
-        if text_of(form) is not None and isinstance(moment, exp.Expr) and _is_now(moment):
+        if written_text(form) is not None and isinstance(moment, exp.Expr) and _is_now(moment):
             node.set("this", exp.CurrentTimestamp())
             node.set("format", form)
 

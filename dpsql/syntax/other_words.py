@@ -25,8 +25,8 @@ from dpsql.syntax.word_builders import (
     by_number,
     left_as_written,
     operand,
-    text_of,
     twice,
+    written_text,
 )
 
 _WEEKS: Final = (
@@ -107,6 +107,8 @@ INSTEAD: Final[Mapping[str, str]] = {
         ("approx_top_count", "approx_top_sum", "topk"),
         "Group by the value: SELECT x, COUNT(*) AS n FROM t GROUP BY x ORDER BY n DESC LIMIT 5.",
     ),
+    "regexp_extract": "With a group and no number it takes the group in GoogleSQL and Spark, and "
+    "the whole in DuckDB. Write regexp_extract(s, '(a)b', 1), or regexp_extract(s, '(a)b', 0).",
     "collate": "Letter case does not count in s ILIKE 'a%' and lower(s) = 'a'.",
     "julian": "Days between two moments are date_diff('day', a, b).",
     "add_months": "Write d + INTERVAL 1 MONTH; systems differ on the last days of months.",
@@ -332,7 +334,7 @@ def _text_of_format(moment: exp.Expr, form: exp.Expr) -> exp.Expr:
 
 def _by_directives(moment: exp.Expr, form: exp.Expr) -> exp.Expr:
     """Build ClickHouse's formatDateTime; its %M is minutes, or a month, by version."""
-    if "%M" in (text_of(form) or "%M"):
+    if "%M" in (written_text(form) or "%M"):
         return left_as_written("FORMATDATETIME", [moment, form])
     return exp.Anonymous(this="date_format", expressions=[moment, form])
 

@@ -14,9 +14,9 @@ from sqlglot import exp
 Build: TypeAlias = Callable[[list[exp.Expr]], exp.Expr]
 """A builder of a call of its arguments."""
 
-UNITS: Final = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "QUARTER", "YEAR"})
+UNITS_OF_TIME: Final = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "QUARTER", "YEAR"})
 FROM_MONDAY: Final = frozenset({"ISOWEEK", "ISO_WEEK"})
-BARE: Final = UNITS | FROM_MONDAY | {"WEEK"}
+BARE: Final = UNITS_OF_TIME | FROM_MONDAY | {"WEEK"}
 """Units that may stand without quotes. A column of such a name is none there, as in no system."""
 TWO, THREE = 2, 3
 READ_WHOLE: Final = "read_whole"
@@ -31,7 +31,7 @@ def unit_of(node: exp.Expr) -> str | None:
     """Return the unit of time that a bare word or a text names; None for anything else."""
     if isinstance(node, exp.Literal):
         word = str(node.this).upper() if node.is_string else ""
-        return word if word in UNITS | {"WEEK"} else None
+        return word if word in UNITS_OF_TIME | {"WEEK"} else None
     return bare_unit(node)
 
 
@@ -50,9 +50,24 @@ def part_named(node: exp.Expr) -> str | None:
     return str(node.name).upper()
 
 
-def text_of(node: object) -> str | None:
+def written_text(node: object) -> str | None:
     """Return a constant text; None for anything else."""
     return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
+
+
+_RAW: Final = "raw"
+
+
+def raw_text(text: str) -> exp.Expr:
+    """Return the constant text that is written r'…', as GoogleSQL and Spark do."""
+    found = exp.Literal.string(text)
+    found.meta[_RAW] = True
+    return found
+
+
+def is_raw(node: object) -> bool:
+    """Tell whether a constant text was written r'…'."""
+    return isinstance(node, exp.Literal) and bool(node.meta.get(_RAW))
 
 
 def operand(node: exp.Expr) -> exp.Expr:

@@ -57,6 +57,7 @@ DUCKDBS = (
     *("strftime(d + 350, '%Y-%U')", "strftime(d + 350, '%W/%%w/%w')"),
     *("printf('%s:%02d', s, k)", "printf('%d-%02d', year(d), month(d))", "format('{}, {:02d}', c, n)"),
     *("printf('%i', k % 3 - n)", "format('{}/{:d}', upper(c), k // 2)", "format('{}', s) || 'x'"),
+    "ts >= TIMESTAMP '2024-01-03 10:00:00' AT TIME ZONE 'UTC'",
     *("k & 1", "(k - 3) & 2", "(k - 3) & 13", "6 & n", "(k - 2) | 4", "3 | n", "xor(k - 3, 5)"),
     *("(k - 4) >> 1", "k >> 2", "(k >> 1) & 1", "k & (1 << 1)", "(n & 6) >> 1", "n & 0", "n & 7"),
     *("date_sub('month', d, DATE '2024-02-29')", "date_sub('year', DATE '2020-02-29', d)"),

@@ -391,7 +391,7 @@ class _BlockBuilder:
                 self._add_key(column)
 
     def _decided_by(self, keys: set[str], wanted: set[str]) -> set[str]:
-        """Return which of some columns have one value where columns have: by one table or several.
+        """Find the wanted columns that keys decide, as keys of one table or of several.
 
         A column that an inner join compares with one of them, as what it is, has its value.
         """

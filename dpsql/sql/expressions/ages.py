@@ -42,7 +42,7 @@ def years(of: Sequence[exp.Expr], type_of: TypeHere) -> exp.Expr | None:
     return _signed(later, earlier, _birthdays)
 
 
-def whole_units(unit: str, start: exp.Expr, end: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+def units_between(unit: str, start: exp.Expr, end: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write DuckDB's ``date_sub('month', start, end)``, the number of whole units between.
 
     Months and longer ones are of dates alone; None for what there is no way to write.

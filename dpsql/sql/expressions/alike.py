@@ -20,7 +20,7 @@ from sqlglot import exp
 from dpsql.core.schema import fold
 from dpsql.core.sql_types import SqlType
 from dpsql.sql.expressions import bits
-from dpsql.sql.expressions.ages import months_between, whole_units, years
+from dpsql.sql.expressions.ages import months_between, units_between, years
 from dpsql.sql.expressions.inner_types import inner_type
 from dpsql.sql.expressions.silent_casts import (
     NUMBERS_OF_TEXTS,
@@ -44,6 +44,7 @@ _MIDNIGHT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}( 00:00(:00)?)?")
 _MOMENT_TYPES: Final = (
     *(exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPTZ),
 )
+_WALL_TYPES: Final = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
 _UTC: Final = frozenset({"utc", "etc/utc"})
 _BYTEWISE: Final = frozenset({"c", "posix", "binary", "ucs_basic"})
 """Collations that compare texts as all texts are compared."""
@@ -192,6 +193,9 @@ def _at_zone(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
         target = {_WALL: _ZONED, _ZONED: _WALL}.get(type_of(moment) or SqlType.of("ANY"))
         return None if target is None else exp.cast(moment, target.text, dialect="duckdb")
     cast = type(moment) is exp.Cast and moment.to.this == exp.DType.TIMESTAMPTZ
+    written = type(moment) is exp.Cast and moment.to.this in _WALL_TYPES
+    if written and _text(moment.this) is not None:  # a constant on a clock of UTC
+        return exp.cast(moment, exp.DType.TIMESTAMPTZ, dialect="duckdb")
     column = moment.this.unnest() if cast else None
     if isinstance(column, exp.Column) and type_of(column) in _MOMENTS:
         return exp.cast(column, exp.DType.TIMESTAMP, dialect="duckdb")
@@ -914,7 +918,7 @@ def _whole_units(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write DuckDB's date_sub('month', a, b)."""
     match node.expressions:
         case [exp.Literal() as unit, start, end] if unit.is_string:
-            return whole_units(unit.name, start, end, type_of)
+            return units_between(unit.name, start, end, type_of)
     return None
 
 
@@ -1179,9 +1183,9 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.RegexpExtract: _extracted,
     exp.RegexpReplace: _substituted,
     exp.SHA2: _digest,
-    exp.BitwiseAnd: bits.masked,
-    exp.BitwiseOr: bits.joined,
-    exp.BitwiseXor: bits.differing,
+    exp.BitwiseAnd: bits.bits_of_both,
+    exp.BitwiseOr: bits.bits_of_either,
+    exp.BitwiseXor: bits.bits_of_one,
     exp.BitwiseRightShift: bits.shifted_right,
     exp.BitwiseLeftShift: bits.shifted_left,
     exp.MonthsBetween: _months,

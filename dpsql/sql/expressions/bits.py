@@ -27,13 +27,13 @@ _WHOLE_BY_FORM: Final = (
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.IntDiv)
 
 
-def masked(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+def bits_of_both(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write ``x & m`` with a constant mask, in the place of a node that has both."""
     found = _sides(node, type_of)
     return None if found is None else _masked(*found)
 
 
-def joined(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+def bits_of_either(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write ``x | m`` as ``x + (m - (x & m))``."""
     found = _sides(node, type_of)
     both = None if found is None else _masked(*found)
@@ -44,7 +44,7 @@ def joined(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return exp.paren(exp.Add(this=value.copy(), expression=exp.paren(added)))
 
 
-def differing(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+def bits_of_one(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write ``xor(x, m)`` as ``(x - (x & m)) + (m - (x & m))``."""
     found = _sides(node, type_of)
     both = None if found is None else _masked(*found)
@@ -58,7 +58,7 @@ def differing(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
 def shifted_right(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write ``x >> n`` as a division by ``2^n`` that rounds down."""
-    value, places = node.this, constant(node.expression)
+    value, places = node.this, _constant(node.expression)
     bits = None if places is None else _bits(value, type_of)
     if bits is None or places is None or not 0 < places < min(bits, _HIGHEST.bit_length()):
         return None
@@ -70,24 +70,24 @@ def shifted_right(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
 def shifted_left(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write a constant ``1 << n``; one of a column overflows on some rows."""
-    value, places = constant(node.this), constant(node.expression)
+    value, places = _constant(node.this), _constant(node.expression)
     if value is None or places is None or value < 0 or not 0 <= places < 31:
         return None
     found = value << places
     return _number(found) if found < 2**31 - 1 else None
 
 
-def constant(node: object) -> int | None:
+def _constant(node: object) -> int | None:
     """Read a constant whole number."""
     if isinstance(node, exp.Paren):
-        return constant(node.this)
+        return _constant(node.this)
     return int(node.this) if isinstance(node, exp.Literal) and node.is_int else None
 
 
 def _sides(node: exp.Expr, type_of: TypeHere) -> tuple[exp.Expr, int] | None:
     """Read the value, and the mask, on whichever side it stands."""
     for value, other in ((node.this, node.expression), (node.expression, node.this)):
-        mask = constant(other)
+        mask = _constant(other)
         if mask is not None and mask < _HIGHEST and _is_small(value):
             bits = _bits(value, type_of)
             if bits is not None and mask < 2 ** (bits - 1):
