@@ -166,12 +166,11 @@ class _Written:
         first, *others = (
             exp.Min(this=_at(number, place, _named(column))) for place in range(1, JOINED + 1)
         )
-        text: exp.Expr = first
-        for each in others:
-            with_it = exp.DPipe(this=separator.copy(), expression=each, safe=True)
-            more = exp.Coalesce(this=with_it, expressions=[exp.Literal.string("")])
-            text = exp.DPipe(this=text, expression=more, safe=True)
-        return exp.paren(text)
+        # One call of them all: a chain of || has each beginning of the text as a part of its own.
+        behind = [exp.DPipe(this=separator.copy(), expression=each, safe=True) for each in others]
+        text = exp.Concat(expressions=[first.copy(), *behind], safe=True, coalesce=True)
+        some = exp.not_(exp.Is(this=first, expression=exp.Null()))
+        return exp.paren(exp.Case(ifs=[exp.If(this=some, true=text)]))
 
     def _first(self, call: AggregateCall) -> exp.Expr:
         """Write the first or last value in an order, also NULL; of equal places the least."""
