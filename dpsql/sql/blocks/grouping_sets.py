@@ -11,7 +11,7 @@ is NULL there, and GROUPING(...) is a number:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import combinations, count, product
 from typing import Final
 
@@ -65,6 +65,7 @@ def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> b
         for item in select.expressions
         if isinstance(item, exp.Alias) and not relation.matches("", item.alias)
     }
+    _write_grouping(select, definitions)
     items = [item.unalias() for item in select.expressions]
     number, size = _count(group), sum(1 for _ in select.walk())
     if not 0 < number <= MAX_SETS:
@@ -93,6 +94,16 @@ def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> b
     parts = [_part(select, keys, kept) for kept in sets]
     _become_union(select, parts)
     return True
+
+
+def _write_grouping(select: exp.Select, definitions: Mapping[str, exp.Expr]) -> None:
+    """Write what aliases stand for in GROUPING(…)."""
+    for item in select.expressions:
+        for node in list(item.find_all(exp.Grouping, exp.GroupingId)):
+            for argument in list(node.expressions):
+                named = isinstance(argument, exp.Column) and not argument.table
+                if named and fold(argument.name) in definitions:
+                    put(argument, definitions[fold(argument.name)].copy())
 
 
 def shared_query(select: exp.Select) -> int | None:
@@ -154,7 +165,7 @@ def _sets_of_group(
     """Multiply the elements of GROUP BY, each a list of sets."""
 
     def key(node: exp.Expr) -> exp.Expr:
-        node = node.unnest()
+        node = node if isinstance(node, exp.Subquery) else node.unnest()
         if isinstance(node, exp.Literal) and node.is_int and 1 <= int(node.this) <= len(items):
             return items[int(node.this) - 1]
         if isinstance(node, exp.Column) and not node.table and fold(node.name) in definitions:
@@ -208,7 +219,8 @@ def _part(select: exp.Select, keys: Keys, kept: Keys) -> exp.Select:
     for clause in _OUTER:
         part.set(clause, None)
     named = [
-        exp.alias_(i.unalias(), i.alias or output_name(i), quoted=True) for i in part.expressions
+        exp.Alias(this=i.unalias(), alias=exp.to_identifier(i.alias or output_name(i), quoted=True))
+        for i in part.expressions
     ]
     part.set("expressions", named)
     group = exp.Group(expressions=[key.copy() for key in kept]) if kept else None
@@ -218,7 +230,24 @@ def _part(select: exp.Select, keys: Keys, kept: Keys) -> exp.Select:
     for root in roots:
         if root is not None:
             _leave_out(root, keys, missing)
+            _leave_out_below(root, _sources(part), missing)
     return part
+
+
+def _sources(select: exp.Select) -> set[str]:
+    """List the names by which columns of a FROM clause can be qualified."""
+    from_, joins = select.args.get("from_"), select.args.get("joins") or []
+    sources = [] if from_ is None else [from_.this, *(join.this for join in joins)]
+    return {fold(source.alias_or_name) for source in sources} - {""}
+
+
+def _leave_out_below(root: exp.Expr, sources: set[str], missing: list[exp.Expr]) -> None:
+    """Replace left-out keys by NULL in subqueries, where they are qualified by a source around."""
+    for query in list(root.find_all(exp.Select)):
+        around = sources - {name for each in query.find_all(exp.Select) for name in _sources(each)}
+        for column in list(query.find_all(exp.Column)):
+            if fold(column.table) in around and _is_one_of(column, missing):
+                put(column, exp.null())
 
 
 def _leave_out(node: exp.Expr, keys: Keys, missing: list[exp.Expr]) -> None:
@@ -226,7 +255,7 @@ def _leave_out(node: exp.Expr, keys: Keys, missing: list[exp.Expr]) -> None:
 
     It goes top down, so that of a key inside another the outer one counts.
     """
-    if isinstance(node, exp.Query):
+    if isinstance(node, exp.Query) and not _is_one_of(node, missing):
         return
     if isinstance(node, exp.Grouping | exp.GroupingId):
         arguments = node.expressions
