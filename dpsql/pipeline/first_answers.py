@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Final
@@ -26,15 +26,14 @@ from dpsql.sql.expressions.first_answers import (
     query_numbered,
     write_series_as_rows,
 )
-from dpsql.sql.lineage.correlated import asked_by_group, is_count
+from dpsql.sql.lineage.correlated import asked_by_group, found_by_keys
+from dpsql.sql.lineage.narrowed import TableOf, conditions_on_keys
 from dpsql.syntax.placeholders import literal_node
 from dpsql.syntax.probes import drop_unused_ctes
 from dpsql.syntax.text import display, put
 
 MOST_ANSWER_ROWS: Final = 400
 """Rows of an answer that can stand in a statement, each a part of its text: the days of a year."""
-_MOST_GROUPS: Final = 150
-"""Groups of one key whose values a row can choose from: each is a part of an expression."""
 _MOST_SHOWN: Final = 80
 _KEPT: Final = " What was released of it is kept: asked alone, it costs nothing."
 _TYPICAL: Final = {
@@ -45,9 +44,18 @@ _TYPICAL: Final = {
     "TIME": time(0),
     "DOUBLE": 1.5,
     "FLOAT": 1.5,
-    "DECIMAL": Decimal(1),
     "TIMESTAMP WITH TIME ZONE": datetime(2000, 1, 1, tzinfo=UTC),
 } | dict.fromkeys(INTEGER_BITS, 1)
+_OTHER: Final = {
+    "BOOLEAN": False,
+    "VARCHAR": "b",
+    "DATE": date(2001, 1, 1),
+    "TIMESTAMP": datetime(2001, 1, 1),
+    "TIME": time(1),
+    "DOUBLE": 2.5,
+    "FLOAT": 2.5,
+    "TIMESTAMP WITH TIME ZONE": datetime(2001, 1, 1, tzinfo=UTC),
+} | dict.fromkeys(INTEGER_BITS, 2)
 _LEAVING_ONE: Final = ("where", "having", "qualify", "limit")
 _PLAIN: Final = {"VARCHAR", *INTEGER_BITS}  # whose literals are of their type
 
@@ -57,7 +65,8 @@ class FirstAnswer:
     """The answer to the subquery of a ``number`` in a statement.
 
     ``text`` is the subquery, in short. ``released`` says that it is of private rows; ``supposed``
-    that it only stands for one. With ``keys`` its rows are groups, and the last column their value.
+    that it only stands for one. With ``keys`` its rows are groups, and the last column their value;
+    groups can be ``missing`` among them.
     """
 
     number: int
@@ -67,16 +76,9 @@ class FirstAnswer:
     released: bool
     supposed: bool = False
     keys: GroupKeys = ()
+    missing: bool = False
 
     def __post_init__(self) -> None:
-        if self.keys and len(self.rows) * len(self.keys) > _MOST_GROUPS:
-            raise QueryRefused(
-                f"the subquery {self.text} has {len(self.rows)} groups, too many to choose from in "
-                "an expression over private rows",
-                code="query_too_large",
-                hint="Give it conditions that leave fewer groups, or join its groups: JOIN "
-                f"(SELECT k, AVG(x) AS a FROM … GROUP BY k) g ON g.k = ….{_KEPT * self.released}",
-            )
         if len(self.rows) > MOST_ANSWER_ROWS:
             raise too_many_rows(self.text, released=self.released)
         moments = [place for place, each in enumerate(self.columns) if each.type.is_moment]
@@ -91,18 +93,22 @@ class FirstAnswer:
     @property
     def has_constants(self) -> bool:
         """True if constants can be written of the types of all columns."""
-        return all(column.type.kind in _TYPICAL for column in self.columns)
+        return all(
+            column.type.is_decimal or column.type.kind in _TYPICAL for column in self.columns
+        )
 
 
-def has_value_of_each_group(block: Block) -> bool:
-    """Tell whether all groups of a question come out, and can stand in an expression.
+def has_too_many_groups(block: Block) -> bool:
+    """Tell whether a question is known to have more groups than can stand in a statement."""
+    return block.known_domain and block.domain_size > MOST_ANSWER_ROWS
 
-    Rows of a group that did not come out would count as if they had no value, and nothing would say
-    how many these are.
+
+def groups_can_be_missing(block: Block) -> bool:
+    """Tell whether groups with rows may not come out of a question.
+
+    Rows of a group that did not come out have no value of it.
     """
-    if not block.known_domain or block.parameters.min_units_per_group > 1:
-        return False
-    return block.domain_size * len(block.keys) <= _MOST_GROUPS
+    return not block.known_domain or block.parameters.min_units_per_group > 1
 
 
 def too_many_rows(text: str, *, released: bool) -> QueryRefused:
@@ -120,21 +126,27 @@ def _has_no_moment(value: object) -> bool:
     return isinstance(value, str)
 
 
-def stand_in(
-    number: int, text: str, columns: Sequence[Column], keys: GroupKeys = ()
-) -> FirstAnswer:
-    """Return one row to plan with in place of an answer."""
-    row = tuple(_typical(column.type) for column in columns)
-    return FirstAnswer(
-        number, text, tuple(columns), (row,), released=True, supposed=True, keys=keys
-    )
+def stand_in(answer: FirstAnswer) -> FirstAnswer:
+    """Return an answer with rows to plan with in place of its own.
+
+    There is one, or another group for each key that tells groups apart.
+    """
+    row = [_typical(column.type) for column in answer.columns]
+    others = [
+        (*row[:place], _typical(answer.columns[place].type, other=True), *row[place + 1 :])
+        for place in range(len(answer.keys))
+    ]
+    return replace(answer, rows=(tuple(row), *others), supposed=True)
 
 
-def _typical(type_: SqlType) -> object:
-    """Return a value of a type; of decimals the least fraction, as some have no whole numbers."""
+def _typical(type_: SqlType, *, other: bool = False) -> object:
+    """Return a value of a type, or the ``other`` one.
+
+    Of decimals these are the least fractions, as some have no whole numbers.
+    """
     if type_.is_decimal:
-        return Decimal(1).scaleb(-type_.digits[1])
-    return _TYPICAL.get(type_.kind)
+        return Decimal(1 + other).scaleb(-type_.digits[1])
+    return (_OTHER if other else _TYPICAL).get(type_.kind)
 
 
 def subquery_text(tree: exp.Query, number: int) -> str:
@@ -148,10 +160,13 @@ def subquery_text(tree: exp.Query, number: int) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"
 
 
-def part_of(tree: exp.Query, number: int, keys: GroupKeys = ()) -> exp.Query:
+def part_of(
+    tree: exp.Query, number: int, keys: GroupKeys = (), table_of: TableOf = lambda _: None
+) -> exp.Query:
     """Return a subquery as a statement, with the CTEs around it in one WITH.
 
-    With ``keys`` it is asked for all groups of them.
+    With ``keys`` it is asked for the groups of them that rows around can belong to, as far as the
+    tables around say which these are.
 
     Raises ``QueryRefused`` where one WITH would give a name to another CTE.
     """
@@ -162,7 +177,9 @@ def part_of(tree: exp.Query, number: int, keys: GroupKeys = ()) -> exp.Query:
     write_series_as_rows(part)
     if keys:
         assert isinstance(part, exp.Select)
-        part, _ = asked_by_group(part, keys)
+        part, around = asked_by_group(part, keys)
+        for condition in conditions_on_keys(query, part.expressions[:-1], around, table_of):
+            part.where(condition, copy=False)
     levels = [(part.args.get("with_"), list(part.ctes))]
     above: exp.Expr | None = query.parent
     below: exp.Expr = query
@@ -224,25 +241,10 @@ def _place(query: exp.Query, answer: FirstAnswer) -> None:
 
 
 def _of_group(query: exp.Expr, answer: FirstAnswer) -> exp.Expr:
-    """Write the value of the group whose keys equal those of the row around."""
+    """Write the value of the group whose keys equal those of the row around, as a lookup."""
     assert isinstance(query, exp.Select)
-    _, around = asked_by_group(query, answer.keys)
-    *types, type_ = (column.type for column in answer.columns)
-    ifs = [
-        exp.If(
-            this=exp.and_(
-                *(
-                    exp.EQ(this=exp.paren(key.copy()), expression=_constant(each, of))
-                    for key, each, of in zip(around, row, types, strict=False)
-                )
-            ),
-            true=_constant(row[-1], type_),
-        )
-        for row in answer.rows
-        if None not in row[:-1]  # equal to nothing
-    ]
-    without = exp.Literal.number(0) if is_count(query) else exp.null()
-    return exp.paren(exp.Case(ifs=ifs, default=without)) if ifs else exp.paren(without)
+    groups = [row for row in answer.rows if None not in row[:-1]]  # NULL is equal to nothing
+    return found_by_keys(query, answer.keys, _rows(replace(answer, rows=tuple(groups))))
 
 
 def _value(query: exp.Expr, answer: FirstAnswer) -> exp.Expr:

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from dpsql.core.periods import Period
 from dpsql.core.remembered import Remembered
-from dpsql.core.schema import Column, rules_of
+from dpsql.core.schema import Column, Table, rules_of
 from dpsql.core.sql_types import UNKNOWN
 from dpsql.core.timeout import refuse_late
 from dpsql.engines.base.dialect import Dialect
@@ -48,7 +48,8 @@ from dpsql.pipeline.decided_columns import decide
 from dpsql.pipeline.first_answers import (
     MOST_ANSWER_ROWS,
     FirstAnswer,
-    has_value_of_each_group,
+    groups_can_be_missing,
+    has_too_many_groups,
     part_of,
     place_answers,
     stand_in,
@@ -175,8 +176,9 @@ class Prepared:
     come and go, is ``passing``: it is not remembered. Where it is ``empty``, its text alone says
     that it has no rows: it has no blocks then, and nothing is to be run. ``clock`` is what it was
     told of the time, if it asks for it. ``first`` are its subqueries that were answered first, of
-    private rows, in short. What was planned by rows of public tables, which may be others for the
-    next connection, is ``of_connection``: it is remembered by this one alone.
+    private rows, in short, and ``of_some_groups`` those of them that give a value to the rows of
+    groups that came out alone. What was planned by rows of public tables, which may be others for
+    the next connection, is ``of_connection``: it is remembered by this one alone.
     """
 
     query: Query
@@ -190,6 +192,7 @@ class Prepared:
     empty: bool = False
     clock: ClockReading | None = None
     first: tuple[str, ...] = ()
+    of_some_groups: tuple[str, ...] = ()
     of_connection: bool = False
 
     @property
@@ -423,9 +426,16 @@ class Preparer:
 
     def answer_of(self, part: Question, rows: Sequence[Row], *, released: bool) -> FirstAnswer:
         """Make the answer to a subquery the one that stands in its statement."""
-        columns, text = self._staged(part).prepared.shown, self._text(part)
+        prepared, text = self._staged(part).prepared, self._text(part)
+        blocks = [release.plan.block for release in prepared.blocks]
         return FirstAnswer(
-            part.part or 0, text, columns, tuple(rows), released=released, keys=part.keys
+            part.part or 0,
+            text,
+            prepared.shown,
+            tuple(rows),
+            released=released,
+            keys=part.keys,
+            missing=bool(part.keys) and any(map(groups_can_be_missing, blocks)),
         )
 
     def _text(self, part: Question) -> str:
@@ -475,12 +485,10 @@ class Preparer:
             except QueryRefused as refused:
                 part, found = self._part(question, refused)
                 blocks = [release.plan.block for release in found.prepared.blocks]
-                if part.keys and not all(map(has_value_of_each_group, blocks)):
+                if part.keys and any(map(has_too_many_groups, blocks)):
                     raise
                 if blocks:
-                    answer = stand_in(
-                        part.part or 0, self._text(part), found.prepared.shown, part.keys
-                    )
+                    answer = stand_in(self.answer_of(part, (), released=True))
                     first = first or refused.with_traceback(None)
                     parts.append(part)
                 else:
@@ -529,10 +537,13 @@ class Preparer:
         clock = read_clock(tree, question.at, self._engine)
         if not empty:
             first = tuple(answer.text for answer in question.answers if answer.released)
+            some = tuple(answer.text for answer in question.answers if answer.missing)
             asked = self._tails.public.asked
             found = self._plan(question, tree, stages)
             looked = self._tails.public.asked > asked
-            return replace(found, clock=clock, first=first, of_connection=looked)
+            return replace(
+                found, clock=clock, first=first, of_some_groups=some, of_connection=looked
+            )
         try:
             return _emptied(self._plan(question, tree, stages, empty=True))
         except QueryRefused as refused:
@@ -549,7 +560,15 @@ class Preparer:
         """Parse a question, and insert its values, look-ups in the catalog, and first answers."""
         tree = self._whole(question, stages)
         place_answers(tree, question.answers)
-        return tree if question.part is None else part_of(tree, question.part, question.keys)
+        if question.part is None:
+            return tree
+        return part_of(tree, question.part, question.keys, self._columns_of)
+
+    def _columns_of(self, source: exp.Table) -> tuple[Table, bool] | None:
+        """Return the columns of a listed table, and whether it is public; None for any other."""
+        name = name_of(source)
+        policy = None if name is None else self._policy.table(name)
+        return None if policy is None else (self._engine.schema[policy.name.key], policy.public)
 
     def _whole(self, question: Question, stages: StatementTrace | None) -> exp.Query:
         """Parse the statement of a question, with its values and its look-ups in the catalog."""

@@ -74,6 +74,15 @@ def answered_first(texts: Sequence[str]) -> Caveat:
     return Caveat(CaveatKind.ANSWERED_FIRST, text, strong=False)
 
 
+def of_some_groups(texts: Sequence[str]) -> Caveat:
+    """Return the caveat of an answer that gives rows the values of groups that came out."""
+    text = (
+        f"Rows have a value of {'; '.join(texts)} if their group came out of it. Of groups too "
+        "small to appear it is NULL, which no comparison holds for, and a count is 0."
+    )
+    return Caveat(CaveatKind.GROUPS_MISSING, text, strong=True)
+
+
 def empty(advice: str, *, groups_came_out: bool) -> Caveat:
     """Return the caveat of an answer without rows, with the advice that there is on it."""
     why = "nothing that came out fits the query" if groups_came_out else "no group came out"

@@ -67,7 +67,13 @@ from dpsql.planner.max_error import error_targets
 from dpsql.policy.parameters import AnswerFrom, Pooling
 from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
-from dpsql.results.caveats import Caveat, answered_first, clock_read, view_bounds
+from dpsql.results.caveats import (
+    Caveat,
+    answered_first,
+    clock_read,
+    of_some_groups,
+    view_bounds,
+)
 from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
 from dpsql.results.result import (
     FREE,
@@ -925,6 +931,8 @@ class Answerer:
             yield clock_read(prepared.clock.text)
         if prepared.first:
             yield answered_first(prepared.first)
+        if prepared.of_some_groups:
+            yield of_some_groups(prepared.of_some_groups)
         for source in prepared.query.public_tables:
             for found in self.views.bounds_of(source) if isinstance(source, PublishedView) else ():
                 yield view_bounds(str(source.table.name), found.words, told=found.told)

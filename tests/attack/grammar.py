@@ -690,6 +690,8 @@ class Grammar:
                 "rank()", "dense_rank()", "percent_rank()", "cume_dist()", "ntile(3)",
                 f"lag({value}, 2)", f"lead({value}, 1, {self._value('ANY', 1)})",
                 f"first_value({value})", f"last_value({value})", f"nth_value({value}, 2)",
+                f"lag({value} IGNORE NULLS)", f"lead({value} IGNORE NULLS)",
+                f"first_value({value} IGNORE NULLS)", f"last_value({value} IGNORE NULLS)",
             )
         )  # fmt: skip
         self._note(f"window {function.split('(')[0]}")

@@ -520,7 +520,14 @@ window_over_private_rows: select t, count(*) from (select uid, sum(n) over (part
 window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by k order by n rows unbounded preceding) as t from visits) group by t
 window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n rows between unbounded preceding and current row exclude current row) as t from visits) group by t
 window_over_private_rows: select t, count(*) from (select uid, sum(n) over (partition by uid order by n groups unbounded preceding) as t from visits) group by t
-window_over_private_rows: select t, count(*) from (select uid, last_value(n) over (partition by uid order by n) as t from visits) group by t
+answers: select t, count(*) from (select uid, last_value(n) over (partition by uid order by n) as t from visits) group by t
+answers: select t, count(*) from (select uid, last_value(n ignore nulls) over (partition by uid order by n) as t from visits) group by t
+answers: select t, count(*) from (select uid, lag(s ignore nulls) over (partition by uid order by n) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, lag(s ignore nulls) over (partition by k order by n) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, lag(n, 2 ignore nulls) over (partition by uid order by n) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, nth_value(n, 2 ignore nulls) over (partition by uid order by n) as t from visits) group by t
+window_over_private_rows: select t, count(*) from (select uid, first_value(n ignore nulls) over (partition by uid order by n rows between 1 preceding and current row) as t from visits) group by t
+raw_rows: select uid, lag(s ignore nulls) over (partition by uid order by n) from visits
 window_over_private_rows: select t, count(*) from (select uid, rank() over (partition by uid order by n rows unbounded preceding) as t from visits) group by t
 window_over_private_rows: select r, count(*) from (select uid, rank() over (order by count(*)) as r from visits group by uid) group by r
 window_over_private_rows: select r, count(*) from (select uid, k, sum(count(*)) over (partition by k) as r from visits group by uid, k) group by r
@@ -809,7 +816,14 @@ text_compared: select count(*) from visits a join shops s on a.uid = a.big::varc
 join_units_differ: select count(*) from visits a join visits b on a.uid = b.uid and a.k in (select k from mails)
 join_needs_unit: select count(*) from visits a join visits b on a.uid = b.uid and exists (select 1 from visits c where c.k = a.k)
 unknown_table: select count(*) from visits a join shops s on exists (select 1 from secret)
-subquery_over_private_rows: select count(*) from visits a left join shops s on a.k in (select k from shops)
+answers: select count(*) from visits a left join shops s on a.k in (select k from shops)
+answers: select count(*) from visits a left join visits b on a.uid = b.uid and exists (select 1 from visits w where w.uid = b.uid and w.n > 3)
+join_needs_unit: select count(*) from visits a left join visits b on a.uid = b.uid and b.s in (select s from visits)
+join_keeps_public: select s.k, count(a.n) from shops s left join visits a on a.k = s.k and s.k in (select k from visits) group by s.k
+join_keeps_public: select s.k, count(a.n) from shops s left join visits a on a.k = s.k and exists (select 1 from visits w where w.k = s.k) group by s.k
+subquery_over_private_rows: select count(*) from visits a left join visits b on a.uid = b.uid and exists (select 1 from shops w where w.k = a.k and w.size = b.n)
+ambiguous_column: select count(*) from visits a left join visits b on a.uid = b.uid and n in (select size from shops)
+subquery_over_private_rows: select count(*) from visits a semi join visits b on a.uid = b.uid and b.n in (select size from shops)
 answers: select count(*) from visits a join shops s on a.k = s.k and a.n in (select size from shops)
 answers: select c, count(*) from (select uid, count(*) filter (where n > 3) c from visits group by uid) group by c
 expression_not_allowed: select c, count(*) from (select uid, count(*) filter (where random() < 0.5) c from visits group by uid) group by c
@@ -848,9 +862,9 @@ subquery_over_private_rows: select * from shops where k = (select n from visits 
 subquery_over_private_rows: select * from shops where k = (select max(shops.size) from visits v where v.k = shops.k)
 subquery_over_private_rows: select * from shops where k = (select count(*) from visits v where v.k = shops.k limit 1)
 answers: select count(*) from visits v where n > (select avg(n) from visits w where w.c = v.c)
-subquery_over_private_rows: select count(*) from visits v where n > (select avg(n) from visits w where w.k = v.k)
+answers: select count(*) from visits v where n > (select avg(n) from visits w where w.k = v.k)
 answers: select k, count(*) from visits v where n > 2 * (select max(n) from visits w where v.c = w.c) or n < 1 group by k
-subquery_over_private_rows: select k, count(*) from visits v where n > 2 * (select max(n) from visits w where v.c = w.c and w.s = v.s) or n < 1 group by k
+answers: select k, count(*) from visits v where n > 2 * (select max(n) from visits w where v.c = w.c and w.s = v.s) or n < 1 group by k
 answers: select sum(n - (select avg(size) from shops where shops.k = visits.k)) from visits
 subquery_over_private_rows: select count(*) from visits v where n > (select avg(n) from visits w where w.k > v.k)
 subquery_over_private_rows: select count(*) from visits v where n > (select n from visits w where w.k = v.k)
@@ -993,12 +1007,12 @@ several_statements: use main; drop table visits
 -- one value of a unit's rows beside a row: an equality makes both belong to one unit
 answers: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid) > 1
 answers: select k, sum((select max(n) from visits w where w.uid = v.uid and w.k = 1)) from visits v group by k
-subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.k = v.k) > 1
+answers: select count(*) from visits v where (select count(*) from visits w where w.k = v.k) > 1
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid or true) > 1
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid <> v.uid) > 1
 subquery_over_private_rows: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid and w.n > v.n) > 1
 several_rows: select count(*) from visits v where (select n from visits w where w.uid = v.uid) > 1
-subquery_over_private_rows: select count(*) from visits v where (select count(*) from mails m where m.k = v.uid) > 1
+answers: select count(*) from visits v where (select count(*) from mails m where m.k = v.uid) > 1
 sample_not_available: select count(*) from visits v where (select count(*) from visits w where w.uid = v.uid and random() < 0.5) > 1
 groups_by_unit: select (select max(w.uid) from visits w where w.uid = v.uid) as u, count(*) from visits v group by u
 

@@ -324,3 +324,46 @@ SELECT m, COUNT(*) FROM (SELECT user_id, MEDIAN(quantity) AS m FROM orders GROUP
 SELECT AVG(m) FROM (SELECT user_id, channel, MEDIAN(amount) AS m FROM orders GROUP BY user_id, channel);
 SELECT d, COUNT(*) FROM (SELECT user_id, QUANTILE_DISC(order_date, 0.5) AS d FROM orders GROUP BY user_id) GROUP BY d;
 SELECT c, COUNT(*) FROM (SELECT user_id, MODE(channel) AS c FROM orders GROUP BY user_id HAVING COUNT(DISTINCT channel) = 1) GROUP BY c;
+
+-- Values of the group of a row around, and NULLs passed over
+SELECT COUNT(*) FROM orders o WHERE amount > (SELECT AVG(amount) FROM orders p WHERE p.channel = o.channel);
+SELECT channel, COUNT(*) FROM orders o WHERE amount > (SELECT 0.5 * AVG(amount) FROM orders p WHERE p.channel = o.channel) GROUP BY channel;
+SELECT COUNT(*) FROM orders o WHERE o.channel IN ('web', 'app') AND amount > (SELECT AVG(amount) FROM orders p WHERE p.channel = o.channel);
+SELECT status, COUNT(*) FROM orders o WHERE (SELECT COUNT(*) FROM orders p WHERE p.channel = o.channel AND p.amount > 10) > 20 GROUP BY status;
+SELECT COUNT(*) FROM orders o WHERE amount > (SELECT AVG(amount) FROM orders p WHERE p.channel = o.channel AND p.status = o.status);
+SELECT x, COUNT(*) FROM (SELECT user_id, LAST_VALUE(quantity IGNORE NULLS) OVER (PARTITION BY user_id ORDER BY order_id) AS x FROM orders) GROUP BY x;
+SELECT x, COUNT(*) FROM (SELECT user_id, LAST_VALUE(quantity IGNORE NULLS) OVER (PARTITION BY user_id ORDER BY order_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS x FROM orders) GROUP BY x;
+SELECT x, COUNT(*) FROM (SELECT user_id, LAST_VALUE(quantity IGNORE NULLS) OVER (PARTITION BY user_id ORDER BY order_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS x FROM orders) GROUP BY x;
+SELECT x, COUNT(*) FROM (SELECT user_id, FIRST_VALUE(quantity IGNORE NULLS) OVER (PARTITION BY user_id ORDER BY order_id) AS x FROM orders) GROUP BY x;
+SELECT x, COUNT(*) FROM (SELECT user_id, FIRST_VALUE(coupon IGNORE NULLS) OVER (PARTITION BY user_id ORDER BY order_id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS x FROM orders) GROUP BY x;
+SELECT x, COUNT(*) FROM (SELECT user_id, LAG(coupon IGNORE NULLS) OVER (PARTITION BY user_id ORDER BY order_id) AS x FROM orders) GROUP BY x;
+SELECT x, COUNT(*) FROM (SELECT user_id, LEAD(coupon IGNORE NULLS) OVER (PARTITION BY user_id ORDER BY order_id) AS x FROM orders) GROUP BY x;
+SELECT x, COUNT(*) FROM (SELECT user_id, LAG(quantity IGNORE NULLS) OVER (PARTITION BY user_id, status ORDER BY ts DESC, order_id) AS x FROM orders) GROUP BY x;
+SELECT x, COUNT(*) FROM (SELECT user_id, LAST_VALUE(quantity) OVER (PARTITION BY user_id ORDER BY order_id) AS x FROM orders) GROUP BY x;
+SELECT x, COUNT(*) FROM (SELECT user_id, LAST_VALUE(quantity) OVER (PARTITION BY user_id ORDER BY order_id RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS x FROM orders) GROUP BY x;
+SELECT x - y AS d, COUNT(*) FROM (SELECT user_id, quantity AS y, LAG(quantity RESPECT NULLS) OVER (PARTITION BY user_id ORDER BY order_id) AS x FROM orders) GROUP BY d;
+SELECT AVG(x), SUM(x) FROM (SELECT user_id, amount - LAG(amount IGNORE NULLS) OVER (PARTITION BY user_id ORDER BY order_id) AS x FROM orders);
+SELECT x, COUNT(*) FROM (SELECT user_id, LAST_VALUE(status IGNORE NULLS) OVER (PARTITION BY user_id ORDER BY order_date) AS x, order_date FROM orders) GROUP BY x;
+SELECT COUNT(*) FROM (SELECT user_id, MAX(quantity) OVER w AS m, LAST_VALUE(quantity IGNORE NULLS) OVER w AS l, NTH_VALUE(quantity, 2) OVER w AS n, DENSE_RANK() OVER w AS r FROM orders WINDOW w AS (PARTITION BY user_id ORDER BY order_id)) WHERE m > l AND n IS NOT NULL AND r > 2;
+SELECT k, COUNT(*) FROM (SELECT user_id, plan AS k, LAST_VALUE(user_id IGNORE NULLS) OVER (PARTITION BY user_id ORDER BY subscription_id) AS x FROM subscriptions) GROUP BY k;
+
+-- Lookups and tests in grouping sets and in ON of outer joins
+SELECT (SELECT s.region FROM stores s WHERE s.store_id = o.store_id) AS region, status, SUM(amount), COUNT(*) FROM orders o GROUP BY ROLLUP (region, status);
+SELECT (SELECT s.region FROM stores s WHERE s.store_id = o.store_id) AS region, channel, GROUPING(region) AS g, COUNT(*) FROM orders o GROUP BY CUBE (region, channel);
+SELECT COUNT(*), (SELECT s.region FROM stores s WHERE s.store_id = o.store_id) AS region FROM orders o GROUP BY GROUPING SETS ((region), ());
+SELECT store_id IN (SELECT store_id FROM stores WHERE region = 'EU') AS eu, status, COUNT(*) FROM orders o GROUP BY ROLLUP (eu, status);
+SELECT status, (SELECT c.region FROM countries c WHERE c.country = o.status) AS region, COUNT(*) FROM orders o GROUP BY ROLLUP (status);
+SELECT country, (SELECT c.region FROM countries c WHERE c.country = u.country) AS region, COUNT(*) FROM users u GROUP BY ROLLUP (country);
+SELECT country, plan, (SELECT COUNT(*) FROM countries c WHERE c.country = u.country) AS region, COUNT(*) FROM users u GROUP BY CUBE (u.country, u.plan);
+SELECT (SELECT s.region FROM stores s WHERE s.store_id = o.store_id), status, SUM(amount), COUNT(*) FROM orders o GROUP BY ROLLUP ((SELECT s.region FROM stores s WHERE s.store_id = o.store_id), status);
+SELECT country, COUNT(order_id) FROM users u LEFT JOIN orders o ON u.user_id = o.user_id AND o.store_id IN (SELECT store_id FROM stores WHERE region = 'EU') GROUP BY country;
+SELECT country, COUNT(order_id), COUNT(*) FROM users u LEFT JOIN orders o ON u.user_id = o.user_id AND u.country IN (SELECT country FROM countries WHERE population > 1000) GROUP BY country;
+SELECT country, COUNT(order_id), COUNT(*) FROM users u LEFT JOIN orders o ON u.user_id = o.user_id AND NOT EXISTS (SELECT 1 FROM stores s WHERE s.store_id = o.store_id AND s.region = 'EU') GROUP BY country;
+SELECT country, COUNT(order_id), COUNT(*) FROM users u LEFT JOIN orders o ON u.user_id = o.user_id AND o.amount > (SELECT 10 * s.store_id FROM stores s WHERE s.store_id = o.store_id) GROUP BY country;
+SELECT status, COUNT(u.user_id), COUNT(*) FROM users u RIGHT JOIN orders o ON u.user_id = o.user_id AND u.country NOT IN (SELECT country FROM countries WHERE region = 'EU') GROUP BY status;
+SELECT status, COUNT(u.user_id), COUNT(*) FROM users u FULL JOIN orders o ON u.user_id = o.user_id AND (o.amount > 100 OR o.store_id IN (SELECT store_id FROM stores WHERE region = 'EU')) GROUP BY status;
+SELECT country, COUNT(order_id), COUNT(*) FROM users u LEFT JOIN orders o ON u.user_id = o.user_id AND EXISTS (SELECT 1 FROM events e WHERE e.user_id = o.user_id AND e.kind = 'purchase') GROUP BY country;
+SELECT country, COUNT(order_id), COUNT(*) FROM users u LEFT JOIN orders o ON u.user_id = o.user_id AND o.order_id IN (SELECT order_id FROM order_items WHERE qty > 2) GROUP BY country;
+SELECT region, COUNT(order_id) FROM orders o LEFT JOIN stores s ON s.store_id = o.store_id AND s.region IN (SELECT region FROM countries) GROUP BY region;
+SELECT country, COUNT(order_id), COUNT(*) FROM users u LEFT JOIN orders o ON u.user_id = o.user_id AND (SELECT s.region FROM stores s WHERE s.store_id = o.store_id) = 'EU' AND o.amount > 5 GROUP BY country;
+SELECT country, COUNT(order_id), COUNT(*) FROM users u LEFT JOIN orders o ON u.user_id = o.user_id AND o.amount > (SELECT AVG(amount) FROM orders) GROUP BY country;

@@ -359,7 +359,12 @@ def violations(customers: Customers, found: Planned, statement: str) -> dict[obj
 TIGHT = {"max_groups_contributed": 1, "max_rows_contributed": 1}
 
 
-ASKED = {query.name: (query.asked, query.parameters) for query in RUNNING}
+ASKED = {query.name: (query.asked, query.parameters) for query in RUNNING if not query.within}
+ASKED |= {
+    within: (text("edited", within), query.parameters)
+    for query in RUNNING
+    if (within := query.within)
+}
 ASKED |= {first: (text("edited", first), TIGHT) for query in RUNNING if (first := query.first)}
 
 

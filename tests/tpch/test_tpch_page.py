@@ -29,7 +29,7 @@ def test_the_tables_of_the_page_are_those_of_the_catalogue_and_the_benchmark(
 
 
 def test_the_page_counts_the_queries_as_they_are(benchmark: ModuleType) -> None:
-    words = {3: "three", 13: "thirteen", 16: "Sixteen"}
+    words = {2: "two", 3: "three", 14: "fourteen", 17: "Seventeen"}
     counts = (
         len(RUNNING),
         len([query for query in RUNNING if not query.edits]),

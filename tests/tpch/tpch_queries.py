@@ -32,7 +32,8 @@ class TpchQuery:
     it still asks for the same numbers. ``keys`` is how many columns, from the left, name a row.
     ``groups`` and ``rows`` are max_groups_contributed and max_rows_contributed, wide enough at
     scale factor 0.1 that they cut nothing. ``first`` names a query whose one value, the parameter
-    ``$average``, is asked for before.
+    ``$average``, is asked for before. ``within`` names the question of a subquery that is answered
+    before the query, and priced by itself.
     """
 
     number: int
@@ -44,6 +45,7 @@ class TpchQuery:
     groups: int = 1
     rows: int = 1
     first: str | None = None
+    within: str | None = None
     public: bool = False
 
     @property
@@ -117,15 +119,7 @@ QUERIES = (
         rows=2,
     ),
     TpchQuery(16, "Parts/supplier relationship", public=True),
-    TpchQuery(
-        17,
-        "Small-quantity-order revenue",
-        Refusal(
-            "subquery_over_private_rows",
-            "compares each line with the average of the same part, and of most parts none would "
-            "come out",
-        ),
-    ),
+    TpchQuery(17, "Small-quantity-order revenue", groups=20, rows=30, within="q17_averages"),
     TpchQuery(
         18,
         "Large volume customer",

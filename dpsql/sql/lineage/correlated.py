@@ -10,12 +10,13 @@ group, also where it was too small to come out, a count is 0 and any other value
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from itertools import count
 from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.schema import fold
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.first_answers import GroupKeys
 from dpsql.sql.expressions.legality import outside_subqueries
@@ -28,7 +29,6 @@ _EQUAL: Final = NodeArguments("this expression")
 _COUNTS: Final = (exp.Count, exp.CountIf, exp.ApproxDistinct)
 _STRICT: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Paren, exp.Literal)
 """What is NULL where the aggregates in it are."""
-_VALUE: Final = f"{INTERNAL_PREFIX}value"
 Holds = Callable[[exp.Column], bool]
 
 
@@ -44,7 +44,7 @@ def group_keys(query: exp.Select, own: Holds, around: Holds) -> GroupKeys:
     parts = [part for root in (item, where.this) for part in outside_subqueries(root)]
     if any(isinstance(part, exp.Query) for part in parts):
         return ()
-    if not (is_count(query) or _is_strict(item)) or not all(map(own, columns_below(item))):
+    if not (_is_count(query) or _is_strict(item)) or not all(map(own, columns_below(item))):
         return ()
     keys = []
     for place, condition in enumerate(conjuncts(where.this)):
@@ -57,7 +57,7 @@ def group_keys(query: exp.Select, own: Holds, around: Holds) -> GroupKeys:
     return tuple(keys)
 
 
-def is_count(query: exp.Select) -> bool:
+def _is_count(query: exp.Select) -> bool:
     """Tell whether a subquery counts, so that its value is 0 where there are no rows."""
     return isinstance(query.expressions[0].unalias().unnest(), _COUNTS)
 
@@ -79,25 +79,46 @@ def asked_by_group(query: exp.Select, keys: GroupKeys) -> tuple[exp.Select, list
 
 def looked_up(query: exp.Select, keys: GroupKeys) -> exp.Expr:
     """Write a subquery as the value of a group among all groups."""
-    grouped, around = asked_by_group(query, keys)
-    names = [f"{INTERNAL_PREFIX}key{place}" for place in range(len(keys))]
-    items = zip(grouped.expressions, [*names, _VALUE], strict=True)
-    listed = [exp.alias_(item, name, quoted=True) for item, name in items]
-    grouped.set("expressions", listed)
+    grouped, _ = asked_by_group(query, keys)
+    return found_by_keys(query, keys, grouped)
+
+
+def found_by_keys(query: exp.Select, keys: GroupKeys, groups: exp.Select) -> exp.Expr:
+    """Write a subquery as the value, in the last column of ``groups``, of the row around's group.
+
+    The other columns are the keys.
+    """
+    _, around = asked_by_group(query, keys)
+    value_name, *names = _free_names(around)
+    items = zip(groups.expressions, [*names, value_name], strict=True)
+    groups = groups.copy()
+    groups.set("expressions", [exp.alias_(i.unalias(), name, quoted=True) for i, name in items])
     same = [
         exp.EQ(this=generated_column(name), expression=exp.paren(key))
         for name, key in zip(names, around, strict=True)
     ]
-    groups = exp.Subquery(this=grouped, alias=exp.TableAlias(this=exp.to_identifier("grouped")))
     made = exp.Select(
-        expressions=[generated_column(_VALUE)],
-        from_=exp.From(this=groups),
+        expressions=[generated_column(value_name)],
+        from_=exp.From(
+            this=exp.Subquery(this=groups, alias=exp.TableAlias(this=exp.to_identifier("grouped")))
+        ),
         where=exp.Where(this=exp.and_(*same)),
     )
     value = exp.Subquery(this=made)
-    if not is_count(query):
+    if not _is_count(query):
         return value
     return exp.Coalesce(this=value, expressions=[exp.Literal.number(0)])
+
+
+def _free_names(around: Sequence[exp.Expr]) -> list[str]:
+    """Name a value and its keys as none of the columns around is named."""
+    taken = {fold(column.name) for key in around for column in key.find_all(exp.Column)}
+    mark = next(mark for mark in ("_" * n for n in count()) if not _beginning(mark, taken))
+    return [f"{mark}value", *(f"{mark}key{place}" for place in range(len(around)))]
+
+
+def _beginning(mark: str, names: Collection[str]) -> bool:
+    return any(name.startswith((f"{mark}value", f"{mark}key")) for name in names)
 
 
 def _is_strict(item: exp.Expr) -> bool:

@@ -90,6 +90,7 @@ from dpsql.syntax.text import output_name, put
 _Node = TypeVar("_Node", bound=exp.Expr)
 _WITH = NodeArguments("expressions recursive")
 _CTE = NodeArguments("this alias materialized?")
+_OUTER_JOINS = frozenset({"left", "right", "full"})
 _ROW_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct", "sample"})
 _SOURCE_PARTS = frozenset({"this", "alias", "db", "joins", "sample"})
 
@@ -302,8 +303,14 @@ class Lineage:
     ) -> Relation:
         text = self.names.text
         kind = kind_of(join, text)
+        plain, later = _split_condition(join.args.get("on"))
+        if later and kind in _OUTER_JOINS:
+            for part in later:
+                left, right, told = self._marked_beside(left, right, part, scope)
+                plain.append(told)
+            later = []
         both = side_by_side(left, right)
-        conditions, later = self._join_conditions(join, kind, both)
+        conditions = self._join_conditions(plain, later, kind, both)
         shared = shared_columns(left, right, join, text)
         conditions += [
             exp.EQ(this=generated_column(a.column), expression=generated_column(b.column))
@@ -331,32 +338,67 @@ class Lineage:
         return made
 
     def _join_conditions(
-        self, join: exp.Join, kind: str, both: Relation
-    ) -> tuple[list[exp.Expr], list[exp.Expr]]:
-        """Resolve what ON says; parts of it with subqueries are conditions on the joined rows."""
-        on = join.args.get("on")
-        if on is None:
-            return [], []
-        parts = [
-            (part, next(tests_within(part), None) or part.find(exp.Query))
-            for part in conjuncts(on.copy())
-        ]
-        conditions = [part for part, test in parts if test is None]
-        later = [part for part, test in parts if test is not None]
+        self, parts: list[exp.Expr], later: list[exp.Expr], kind: str, both: Relation
+    ) -> list[exp.Expr]:
+        """Resolve what ON says, but for what is a condition on the joined rows ``later``."""
         if later and kind != "inner":
             raise self.names.refuse(
-                "a subquery can stand in the condition of an inner join only",
+                "a subquery can stand in the condition of an inner or outer join only",
                 "subquery_over_private_rows",
                 later[0],
                 hint="Write the test in WHERE, or filter one side in a subquery: "
-                f"{join.side or join.kind} JOIN (SELECT … WHERE x IN (SELECT …)) t ON ….",
+                f"{kind.upper()} JOIN (SELECT … WHERE x IN (SELECT …)) t ON ….",
             )
-        conditions = [self.names.resolve(condition, both) for condition in conditions]
+        conditions = [self.names.resolve(part, both) for part in parts]
         conditions = [_plainly_equal(condition, both) for condition in conditions]
         for condition in conditions:
             check_row_expression(condition, self.names.text)
             refuse_unlike(condition, both.type_of, self.names.text)
-        return conditions, later
+        return conditions
+
+    def _marked_beside(
+        self, left: Relation, right: Relation, part: exp.Expr, scope: Scope
+    ) -> tuple[Relation, Relation, exp.Expr]:
+        """Add what the subqueries in a condition of an outer join say to the rows of one side.
+
+        It is then a condition as any other: a row and what is added depend on rows of its own
+        unit. Returns both sides, and the condition over their columns. Raises as :meth:`of_from`.
+        """
+        both = side_by_side(left, right)
+        named = [c for c in columns_below(part) if len(both.matches(c.table, c.name)) != 1]
+        if named:  # of none, or of both
+            self.names.resolve_column(named[0], both)
+        sides = [
+            (side, other)
+            for side, other in ((right, left), (left, right))
+            if not self._asks(part, other, scope)
+        ]
+        unknown: UnknownName | None = None
+        for side, other in sides:
+            try:
+                marked, told = self._marked(side, exp.Paren(this=part), scope, Stand())
+            except UnknownName as wrong:  # of private rows it is known where they are looked for
+                unknown = unknown or wrong
+            else:
+                return (*((other, marked) if side is right else (marked, other)), told.this)
+        if unknown is not None:
+            raise unknown
+        raise self.names.refuse(
+            "a subquery in the condition of an outer join is about the rows of one side",
+            "subquery_over_private_rows",
+            part,
+            hint="Join the tables in a subquery first, or split the condition with AND.",
+        )
+
+    def _asks(self, part: exp.Expr, rows: Relation, scope: Scope) -> bool:
+        """Tell whether tests and subqueries of a condition name columns of some rows around."""
+        queries = [query for query in part.find_all(exp.Query) if query.parent is not None]
+        subjects = [query.parent.this for query in queries if isinstance(query.parent, exp.In)]
+        return any(
+            rows.matches(column.table, column.name)
+            for subject in subjects
+            for column in columns_below(subject)
+        ) or any(self.columns_around(query, rows, scope) for query in queries)
 
     # -- one source ---------------------------------------------------------------------------
 
@@ -712,9 +754,9 @@ class Lineage:
                     "a subquery over groups cannot stand in an expression over private rows",
                     "subquery_over_private_rows",
                     query,
-                    hint="It can where all groups come out, at most 150: where the owner declares "
-                    "the values of its keys. Or join those that do: JOIN (SELECT k, AVG(x) AS a "
-                    "FROM … GROUP BY k) g ON g.k = ….",
+                    hint="It can where it has at most 400 groups: add conditions on its keys, or "
+                    "on the tables around that they are compared with. Or join the groups: JOIN "
+                    "(SELECT k, AVG(x) AS a FROM … GROUP BY k) g ON g.k = ….",
                 )
                 raise after_answering(query, refused, keys)
 
@@ -887,6 +929,13 @@ class Lineage:
                 test.query,
                 hint="Write x IN (SELECT y …), or (a, b) IN (SELECT c, d …).",
             )
+
+
+def _split_condition(on: exp.Expr | None) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """Split what ON says into conditions without subqueries, and those with."""
+    parts = [] if on is None else list(conjuncts(on.copy()))
+    later = [part for part in parts if next(tests_within(part), None) or part.find(exp.Query)]
+    return [part for part in parts if not any(part is each for each in later)], later
 
 
 def _columns_of(rows: Relation) -> Callable[[exp.Column], bool]:

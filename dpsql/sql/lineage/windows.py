@@ -8,7 +8,7 @@ are the same in everything can change places.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
@@ -76,6 +76,8 @@ _FARTHEST: Final = 2**31 - 1
 
 
 _WHOLE: Final = Frame(None, None)
+_UP_TO: Final = Frame(None, 0)
+_FROM: Final = Frame(0, None)
 _DAY: Final = 86_400_000_000
 _LENGTHS: Final[Mapping[str, int]] = {
     "MICROSECOND": 1,
@@ -230,22 +232,24 @@ class UnitPlaces:
             return self._of_places(node, function)
         if isinstance(function, exp.NthValue):
             return self._nth(node, function)
+        if isinstance(function, exp.RespectNulls):
+            function = function.this
+        if isinstance(function, exp.IgnoreNulls):
+            return self._passing_nulls(node, function.this)
         kind = _FUNCTIONS.get(type(function))
         argument = function.args.get("this")
         if isinstance(function, exp.Count):
             kind = PlaceFunction.VALUES
             if argument is None or isinstance(argument, exp.Star):
                 kind, argument = PlaceFunction.ROWS, None
-        last = isinstance(function, exp.LastValue) and not node.args.get("spec")
-        if kind is None or last or not _CALL.hold(function) or isinstance(argument, exp.Distinct):
+        if kind is None or not _CALL.hold(function) or isinstance(argument, exp.Distinct):
             name = written_name(function) if isinstance(function, exp.Func) else "a window"
             raise self._refuse(
                 f"{name} in this form is not available over private rows",
                 function,
                 "Available: ROW_NUMBER(), RANK(), DENSE_RANK(), PERCENT_RANK(), CUME_DIST(), "
-                "NTILE(4), FIRST_VALUE(x), LAST_VALUE(x) over all rows, NTH_VALUE(x, 2), "
-                "LAG(x, 2), LEAD(x), COUNT, SUM, AVG, MIN and MAX. For the last value sort in the "
-                "opposite direction. Bands of all rows by size are asked in two steps: "
+                "NTILE(4), FIRST_VALUE(x), LAST_VALUE(x), NTH_VALUE(x, 2), LAG(x, 2), LEAD(x), "
+                "COUNT, SUM, AVG, MIN and MAX. Bands of all rows by size are asked in two steps: "
                 "QUANTILE(x, 0.5) first, then CASE or width_bucket by what came out.",
             )
         order, frame = node.args.get("order"), self._frame(node)
@@ -263,15 +267,83 @@ class UnitPlaces:
             key, backwards = self._measured(node)
             nulls_first = terms[0].nulls_first
             terms = [Sorted(self.column(_negative(key) if backwards else key), False, nulls_first)]
-        if isinstance(function, exp.LastValue):
-            terms = [
-                replace(term, descending=not term.descending, nulls_first=not term.nulls_first)
-                for term in terms
-            ]
+        if isinstance(function, exp.LastValue) and frame is None:  # of the row and its equals
+            among += [generated_column(term.name) for term in terms]
+            terms = []
+        elif isinstance(function, exp.LastValue):
+            terms = _backwards(terms)
         framed = frame if kind in _FRAMED else None
         made = self.value(kind, argument, among, terms, node, self._distance(function), framed)
         default = function.args.get("default")
         return made if default is None else self._or_default(made, default, node, among, terms)
+
+    def _passing_nulls(self, node: exp.Window, function: exp.Expr) -> str:
+        """Read a function of values alone, passing over NULLs: IGNORE NULLS.
+
+        The number of values up to a row, or from it on, tells which one was last, or comes next:
+        rows with the same number have it among them, and no other.
+        """
+        order, frame = node.args.get("order"), self._frame(node)
+        if order is None and isinstance(function, exp.Func):
+            raise self._needs_order(node, function)
+        beside = isinstance(function, exp.Lag | exp.Lead)
+        ends = isinstance(function, exp.FirstValue | exp.LastValue)
+        plain = _CALL.hold(function) and not isinstance(function.args.get("this"), exp.Distinct)
+        up_to = frame in (None, _UP_TO)
+        if (
+            order is None
+            or not plain
+            or not ((beside and frame is None) or (ends and (up_to or frame == _WHOLE)))
+            or (beside and (self._distance(function) != 1 or function.args.get("default")))
+        ):
+            raise self._refuse(
+                "IGNORE NULLS in this form is not available over private rows",
+                node,
+                "It stands with FIRST_VALUE(x), LAST_VALUE(x), LAG(x) and LEAD(x), of the value "
+                "next to the row, over all rows of the part or those up to the row. Write COALESCE "
+                "around LAG for its default.",
+            )
+        among = self._among(node)
+        terms = [self.sorted_by(term) for term in order.expressions]
+        of = function.this
+        missing = exp.Is(this=exp.paren(self._over(of)), expression=exp.Null())
+        zero, one = exp.Literal.number(0), exp.Literal.number(1)
+        missing_last = Sorted(
+            self.column(exp.Case(ifs=[exp.If(this=missing, true=one)], default=zero))
+        )
+
+        def found(among: Sequence[exp.Expr], by: Sequence[Sorted] = ()) -> str:
+            return self.value(PlaceFunction.FIRST, of, among, [missing_last, *by], node)
+
+        def counted(frame: Frame | None) -> exp.Expr:
+            values = self.value(PlaceFunction.VALUES, of, among, terms, node, frame=frame)
+            return generated_column(values)
+
+        if isinstance(function, exp.LastValue):
+            if frame == _WHOLE:
+                return found(among, _backwards(terms))
+            return found([*among, counted(frame)])
+        if isinstance(function, exp.FirstValue):
+            first = found(among, terms)
+            if frame == _WHOLE:
+                return first
+            some = exp.GT(this=counted(frame), expression=zero)
+            value = exp.Case(ifs=[exp.If(this=some, true=generated_column(first))])
+            return self._computed(value, self._facts_of(first)[1])
+        before = isinstance(function, exp.Lag)
+        here = found([*among, counted(_UP_TO if before else _FROM)])
+        place = PlaceFunction.BEFORE if before else PlaceFunction.AFTER
+        made = self.value(place, resolved_column(here, here), among, terms, node, 1)
+        facts = self._facts_of(here)
+        found_beside = next(each for each, (name, *_) in self.values.items() if name == made)
+        self.values[found_beside] = (made, *facts)
+        return made
+
+    def _facts_of(self, made: str) -> tuple[Identity, ColumnPolicy | None, bool]:
+        """Return what is known of a new column: identity, bounds, whether of an ENUM."""
+        found = next(each for each in self.values.values() if each[0] == made)
+        _, identity, known, enumerated = found
+        return identity, known, enumerated
 
     def _among(self, node: exp.Window) -> list[exp.Expr]:
         """Read PARTITION BY."""
@@ -374,7 +446,7 @@ class UnitPlaces:
         up_to = terms if frame is None else ()
         rows = generated_column(self.value(PlaceFunction.ROWS, None, among, up_to, node))
         there = exp.GTE(this=rows, expression=exp.Literal.number(place))
-        known = next(known for name, _, known, _ in self.values.values() if name == made)
+        known = self._facts_of(made)[1]
         value = exp.Case(ifs=[exp.If(this=there, true=generated_column(made))])
         return self._computed(value, known)
 
@@ -645,17 +717,25 @@ class UnitPlaces:
                     enumerated=enumerated,
                 )
             )
-        named = {*self.firsts, *(name for name, *_ in self.values.values())}
-        later = [
-            value
-            for value in made
-            if named.intersection((value.argument, *(each.name for each in value.order)))
-        ]
-        rows: RowSet = Placed(source.rows, tuple(value for value in made if value not in later))
-        if self.firsts:
-            rows = _with_places(rows, self.firsts, [BIGINT] * len(self.firsts))
-        if later:  # sorted by the others
-            rows = Placed(rows, tuple(later))
+        rows: RowSet = source.rows
+        later = {value.name: value for value in made}
+        firsts = dict(self.firsts)
+        while later:  # those that others are sorted, parted or looked at by come before
+            ready = [
+                value
+                for value in later.values()
+                if not any(name in later or name in firsts for name in _read_by(value))
+            ]
+            rows = Placed(rows, tuple(ready)) if ready else rows
+            later = {name: value for name, value in later.items() if value not in ready}
+            these = {
+                name: node
+                for name, node in firsts.items()
+                if not any(column.name in later for column in node.find_all(exp.Column))
+            }
+            if these:
+                rows = _with_places(rows, these, [BIGINT] * len(these))
+                firsts = {name: node for name, node in firsts.items() if name not in these}
         types = {column.name: column.type for column in rows.columns}
         shown = replace(
             source,
@@ -675,6 +755,21 @@ class UnitPlaces:
 
     def _refuse(self, reason: str, node: exp.Expr, hint: str) -> QueryRefused:
         return self.names.refuse(reason, "window_over_private_rows", node, hint)
+
+
+def _read_by(value: PlaceValue) -> Iterator[str]:
+    """Yield the columns that a function of places reads."""
+    yield from value.among
+    yield from (term.name for term in value.order)
+    if value.argument is not None:
+        yield value.argument
+
+
+def _backwards(terms: Sequence[Sorted]) -> list[Sorted]:
+    return [
+        replace(term, descending=not term.descending, nulls_first=not term.nulls_first)
+        for term in terms
+    ]
 
 
 def _with_places(
@@ -760,7 +855,8 @@ def _is_at_end(function: exp.Expr, frame: Frame | None) -> bool:
     first, last = (None, 0.0) if frame is None else (frame.first, frame.last)
     if isinstance(function, exp.FirstValue):
         return first is None and (last is None or last >= 0)
-    return isinstance(function, exp.LastValue) and last is None and (first is None or first <= 0)
+    ends = frame is None or (last is None and (first is None or first <= 0))
+    return isinstance(function, exp.LastValue) and ends
 
 
 def _names_unit(keys: Sequence[exp.Expr], source: Relation) -> bool:
