@@ -91,6 +91,7 @@ from dpsql.sql.expressions.first_answers import (
 )
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.asof_joins import write_asof_joins
+from dpsql.sql.lineage.lateral_joins import write_laterals
 from dpsql.sql.lineage.lookups import KeyComparison
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
@@ -580,6 +581,7 @@ class Preparer:
         place_catalog(tree, self._policy, schema, name)
         settle_names(tree, question.text, rules_of(schema, name, self._policy.names))
         write_asof_joins(tree, question.text, self._policy)
+        write_laterals(tree, self._columns_of)
         set_apart(tree)
         number_queries(tree)
         return tree

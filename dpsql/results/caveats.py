@@ -75,7 +75,7 @@ def answered_first(texts: Sequence[str]) -> Caveat:
 
 
 def of_some_groups(texts: Sequence[str]) -> Caveat:
-    """Return the caveat of an answer that gives rows the values of groups that came out."""
+    """Return the caveat of values of groups, which only rows of released groups have."""
     text = (
         f"Rows have a value of {'; '.join(texts)} if their group came out of it. Of groups too "
         "small to appear it is NULL, which no comparison holds for, and a count is 0."

@@ -410,7 +410,7 @@ answers: select k, count(*) from visits where k in (select k from shops) group b
 answers: select k, count(*) from visits where k = (select max(k) from shops) group by k
 join_needs_unit: select k, count(*) from visits where exists (select 1 from visits v where v.k = 1) group by k
 answers: select k, (select count(*) from visits v2 where v2.k = shops.k) from shops
-subquery_over_private_rows: select name, n from shops, lateral (select count(*) n from visits where visits.k = shops.k) q
+answers: select name, n from shops, lateral (select count(*) n from visits where visits.k = shops.k) q
 answers: select count(*) from visits where k = any([1])
 answers: select count(*) from visits where k = any([n])
 answers: select count(*) from visits where k = any(select k from shops)
@@ -533,7 +533,7 @@ window_over_private_rows: select r, count(*) from (select uid, rank() over (orde
 window_over_private_rows: select r, count(*) from (select uid, k, sum(count(*)) over (partition by k) as r from visits group by uid, k) group by r
 answers: select k, count(*) from (select uid, k, row_number() over (partition by uid order by count(*)) as r from visits group by uid, k) where r = 1 group by k
 aggregate_not_supported: select count(*) from (select uid, first(s) f from visits group by uid)
-aggregate_not_supported: select count(*) from (select uid, list(s) f from visits group by uid)
+answers: select count(*) from (select uid, list(s) f from visits group by uid)
 groups_by_unit: select u, count(*) from (select uid as u from visits) group by u
 groups_by_unit: select u, count(*) from (select uid * 2 as u from visits) group by u
 groups_by_unit: select b.uid, count(*) from visits a join visits b on a.uid = b.uid group by 1
@@ -1035,3 +1035,24 @@ sample_not_available: select count(*) from visits join shops tablesample 10% usi
 expression_not_allowed: select count(*) from visits where random() < 0.5 or uid = 27
 expression_not_allowed: select count(*) from visits where random() < case when uid = 27 then 1 else 0.5 end
 expression_not_allowed: select count(*) from visits where rand(uid) < 0.5
+
+-- LATERAL: a subquery of one row is a value of the row around; any other is no join of units
+answers: select k, count(*) from visits v, lateral (select max(n) as m from visits w where w.uid = v.uid) x where x.m > 3 group by k
+answers: select x.m, count(*) from visits v, lateral (select v.n // 5 as m) x group by x.m
+join_not_supported: select count(*) from visits v, lateral (select n from visits w where w.uid = v.uid) x
+join_not_supported: select count(*) from visits v, lateral (select * from visits w where w.k = v.k limit 1) x
+subquery_over_private_rows: select count(*) from visits v, lateral (select max(n) as m from visits w where w.n < v.n) x where x.m > 3
+raw_rows: select x.m from visits v, lateral (select max(n) as m from visits w where w.uid = v.uid) x
+subquery_over_private_rows: select s.k, x.m from shops s, lateral (select v.n as m from visits v where v.k = s.k) x
+groups_by_unit: select x.m, count(*) from visits v, lateral (select v.uid as m) x group by x.m
+
+-- lists of a unit's values: what is asked of them is an aggregate of the unit's rows
+answers: select l, count(*) from (select uid, len(list(n)) as l from visits group by uid) group by l
+answers: select count(*) from (select uid, list(s) as l from visits group by uid) where list_contains(l, 's1')
+answers: select l[1], count(*) from (select uid, list(s order by n) as l from visits group by uid) group by all
+aggregate_not_supported: select l[1], count(*) from (select uid, list(s) as l from visits group by uid) group by all
+aggregate_not_supported: select l[2], count(*) from (select uid, list(s order by n) as l from visits group by uid) group by all
+aggregate_not_supported: select l, count(*) from (select uid, list(s) as l from visits group by uid) group by l
+aggregate_not_supported: select count(*) from (select uid, list(s) as l from visits group by uid) where list_contains(l, (select min(s) from visits))
+aggregate_not_supported: select array_to_string(l, ','), count(*) from (select uid, list(s) as l from visits group by uid) group by all
+raw_rows: select l[1] from (select uid, list(s order by n) as l from visits group by uid)

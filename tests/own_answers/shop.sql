@@ -367,3 +367,33 @@ SELECT country, COUNT(order_id), COUNT(*) FROM users u LEFT JOIN orders o ON u.u
 SELECT region, COUNT(order_id) FROM orders o LEFT JOIN stores s ON s.store_id = o.store_id AND s.region IN (SELECT region FROM countries) GROUP BY region;
 SELECT country, COUNT(order_id), COUNT(*) FROM users u LEFT JOIN orders o ON u.user_id = o.user_id AND (SELECT s.region FROM stores s WHERE s.store_id = o.store_id) = 'EU' AND o.amount > 5 GROUP BY country;
 SELECT country, COUNT(order_id), COUNT(*) FROM users u LEFT JOIN orders o ON u.user_id = o.user_id AND o.amount > (SELECT AVG(amount) FROM orders) GROUP BY country;
+
+-- LATERAL subqueries of one row
+SELECT COUNT(*) FROM orders o JOIN LATERAL (SELECT SUM(l.qty) AS q FROM order_items l WHERE l.order_id = o.order_id) t ON true WHERE t.q > 3;
+SELECT u.country, AVG(x.h), COUNT(*) FROM users u, LATERAL (SELECT SUM(amount) AS h FROM orders o WHERE o.user_id = u.user_id) x GROUP BY u.country;
+SELECT n, COUNT(*) FROM users u CROSS JOIN LATERAL (SELECT COUNT(*) AS n FROM orders o WHERE o.user_id = u.user_id) x GROUP BY n;
+SELECT x.d, COUNT(*) FROM users u CROSS JOIN LATERAL (SELECT u.age // 10 * 10) AS x(d) GROUP BY x.d;
+SELECT y.e, COUNT(*) FROM users u, LATERAL (SELECT u.age // 10 AS d) x, LATERAL (SELECT x.d * 2 AS e) y WHERE x.d > 1 GROUP BY y.e;
+SELECT s.store_name, t.n FROM stores s CROSS JOIN LATERAL (SELECT COUNT(*) AS n FROM orders o WHERE o.store_id = s.store_id) t ORDER BY 1;
+SELECT first_status, COUNT(*) FROM users u LEFT JOIN LATERAL (SELECT status AS first_status FROM orders o WHERE o.user_id = u.user_id ORDER BY ts, order_id LIMIT 1) f ON true GROUP BY first_status;
+SELECT t.q, COUNT(*) AS c FROM orders o, LATERAL (SELECT COUNT(*) AS q, MAX(price) AS m FROM order_items l WHERE l.order_id = o.order_id) t WHERE t.m > 10 OR t.m IS NULL GROUP BY t.q HAVING COUNT(*) > 1 ORDER BY c DESC, 1;
+SELECT x.a, COUNT(*) FROM orders o, LATERAL (SELECT MAX(z.v) AS a FROM order_items l, LATERAL (SELECT l.qty + 1 AS v) z WHERE l.order_id = o.order_id) x GROUP BY x.a;
+SELECT r.status, x.m FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status) r, LATERAL (SELECT r.n * 2 AS m) x ORDER BY x.m;
+SELECT COUNT(*) FROM users u, LATERAL (SELECT AVG(amount) AS a FROM orders o WHERE o.user_id = u.user_id) x WHERE EXISTS (SELECT 1 FROM orders p WHERE p.user_id = u.user_id AND p.amount > 100) AND x.a > 50;
+
+-- Lists of a unit's values
+SELECT len, COUNT(*) FROM (SELECT user_id, len(array_agg(DISTINCT channel)) AS len FROM orders GROUP BY user_id) GROUP BY len;
+SELECT COUNT(*) FROM (SELECT user_id FROM orders GROUP BY user_id HAVING list_contains(list(status), 'paid') AND len(list(amount)) > 2);
+SELECT AVG(s) FROM (SELECT user_id, list_sum(list(quantity)) AS s FROM orders GROUP BY user_id);
+SELECT COUNT(*) FROM (SELECT user_id, list(kind ORDER BY ts, event_id) AS seq FROM events GROUP BY user_id) WHERE list_contains(seq, 'purchase');
+SELECT array_length(seq) AS n, COUNT(*) FROM (SELECT user_id, array_agg(status ORDER BY order_id) AS seq FROM orders GROUP BY user_id) GROUP BY 1;
+SELECT seq[1] AS first, seq[-1] AS last, COUNT(*) FROM (SELECT user_id, list(status ORDER BY order_id) AS seq FROM orders GROUP BY user_id) GROUP BY ALL;
+SELECT array_to_string(seq, '>') AS path, COUNT(*) FROM (SELECT user_id, list(status ORDER BY order_id) AS seq FROM orders WHERE quantity > 2 GROUP BY user_id) GROUP BY path;
+SELECT path, COUNT(*) FROM (SELECT user_id, array_to_string(list_sort(list(DISTINCT channel)), '+') AS path FROM orders GROUP BY user_id) GROUP BY path;
+SELECT x.plan, COUNT(*) FROM users x JOIN (SELECT user_id, list(channel) AS cs FROM orders GROUP BY user_id) o ON o.user_id = x.user_id WHERE list_has_any(o.cs, ['web', 'app']) AND NOT list_has_all(o.cs, ['web', 'app']) GROUP BY x.plan;
+SELECT len(cs) AS n, COUNT(*) FROM (SELECT user_id, list(coupon) FILTER (WHERE amount > 50) AS cs FROM orders GROUP BY user_id) GROUP BY n;
+SELECT list_contains(cs, 'web') AS w, 'app' IN cs AS a, COUNT(*) FROM (SELECT user_id, list(channel) FILTER (WHERE amount > 50) AS cs FROM orders GROUP BY user_id) GROUP BY ALL;
+SELECT list_unique(cs) AS w, len(list_distinct(cs)) AS d, COUNT(*) FROM (SELECT user_id, list(channel) AS cs FROM orders GROUP BY user_id) GROUP BY ALL;
+SELECT len(list(DISTINCT coupon)) AS w FROM (SELECT 1 AS coupon) GROUP BY coupon;
+SELECT channel, len(list(DISTINCT status)) AS n FROM orders GROUP BY channel ORDER BY channel;
+SELECT month(order_date) AS m, AVG(n) FROM (SELECT user_id, order_date, len(list(status)) AS n FROM orders GROUP BY user_id, order_date) GROUP BY m;

@@ -66,6 +66,13 @@ class Names:
         self._named += 1
         return f"{INTERNAL_PREFIX}c{self._named}"
 
+    def new_alias(self) -> str:
+        """Make an alias for a select item that is added to the statement and named in it."""
+        name = self.new_column()
+        if self._mentioned is not None:
+            self._mentioned |= {name}
+        return name
+
     def may_mean(self, field: Field) -> bool:
         """Tell whether the statement mentions a column, by its name or with its whole table."""
         return self._mentioned is None or fold(field.name) in self._mentioned

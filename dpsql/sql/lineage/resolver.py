@@ -73,6 +73,7 @@ from dpsql.sql.lineage.set_operations import combined
 from dpsql.sql.lineage.summaries import is_summarized, place_summary
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
+from dpsql.sql.lineage.unit_lists import move_into, write_lists
 from dpsql.sql.lineage.unit_quantiles import asks_for_places, with_quantiles
 from dpsql.sql.lineage.unit_values import (
     check_order,
@@ -118,6 +119,7 @@ class Lineage:
         self.operators = Operators(self.names, self.tables, bind, dialect)
         self._dialect = dialect
         self._finds_one = finds_one
+        self._by_unit: dict[int, tuple[exp.Expr, bool]] = {}
         self._read: dict[int, tuple[exp.Expr, Relation | None]] = {}
 
     # -- FROM clauses -------------------------------------------------------------------------
@@ -129,7 +131,29 @@ class Lineage:
         """
         if not any(self.tables.may_be_private(source, scope) for source in _sources(select)):
             return None
+        self._move_lists(select, scope)
         return self._of_sources(select, scope)
+
+    def _move_lists(self, select: exp.Select, scope: Scope) -> None:
+        """Move what is asked of lists of a unit's values to where they are; it is changed."""
+
+        def is_by_unit(inner: exp.Select) -> bool:
+            if id(inner) not in self._by_unit:  # the node is kept, so that its id stays its own
+                self._by_unit[id(inner)] = inner, self._is_by_unit(inner, scope)
+            return self._by_unit[id(inner)][1]
+
+        move_into(select, is_by_unit, self.names.new_alias)
+
+    def _is_by_unit(self, inner: exp.Select, scope: Scope) -> bool:
+        """Tell whether a SELECT groups private rows by their unit."""
+        try:
+            rows = self._of_sources(inner, self._with_ctes(inner, scope))
+            if rows is None or not rows.private:
+                return False
+            rows = self.operators.settled(rows)
+            return keys_with_unit(self.names, inner, rows, self.tables.link_keys) is not None
+        except (QueryRefused, UnknownName):
+            return False  # refused where it is read
 
     def write_pivots(self, select: exp.Select, scope: Scope) -> None:
         """Write out SUMMARIZE, and PIVOT and UNPIVOT of private rows; ``select`` is changed.
@@ -340,7 +364,7 @@ class Lineage:
     def _join_conditions(
         self, parts: list[exp.Expr], later: list[exp.Expr], kind: str, both: Relation
     ) -> list[exp.Expr]:
-        """Resolve what ON says, but for what is a condition on the joined rows ``later``."""
+        """Resolve the conditions of ON but those on the joined rows, which hold ``later``."""
         if later and kind != "inner":
             raise self.names.refuse(
                 "a subquery can stand in the condition of an inner or outer join only",
@@ -575,6 +599,7 @@ class Lineage:
         if query.args.get("from_") is None:
             return None
         self.write_pivots(query, scope)
+        self._move_lists(query, scope)
         source = self._of_sources(query, scope)
         found = None if source is None else self._of_select(query, source, scope)
         if found is not None and source is not None and source.given is not None:
@@ -640,6 +665,7 @@ class Lineage:
         """Resolve a pre-aggregation: GROUP BY keys that include the unit; None for other keys."""
         if not source.private:
             return None
+        select = write_lists(select)
         placing = asks_for_places(select)
         source = rows_apart(self.operators, source) if placing else self.operators.settled(source)
         found = keys_with_unit(self.names, select, source, self.tables.link_keys)
