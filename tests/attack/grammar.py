@@ -634,6 +634,10 @@ class Grammar:
                     f"mode({self._value()})", f"median({self._numeric()})",
                     f"string_agg({self._value('ANY', 1)}, '-' ORDER BY {self._sorted()})",
                     f"string_agg(DISTINCT {self._value('ANY', 1)}, ',')",
+                    f"len(list({self._value('ANY', 1)}))", f"len(list(DISTINCT {self._value()}))",
+                    f"list({self._value('ANY', 1)} ORDER BY {self._sorted()})[1]",
+                    f"array_to_string(list({self._value()} ORDER BY {self._sorted()}), '-')",
+                    f"list_contains(list({self._value('VARCHAR', 1)}), 'a')",
                     f"{rng.choice(('first', 'last'))}({self._value('ANY', 1)} ORDER BY {self._sorted()})",
                 )
             )
