@@ -135,7 +135,7 @@ class Lineage:
         return self._of_sources(select, scope)
 
     def _move_lists(self, select: exp.Select, scope: Scope) -> None:
-        """Move what is asked of lists of a unit's values to where they are; it is changed."""
+        """Move questions about lists of a unit's values into the subqueries that make them."""
 
         def is_by_unit(inner: exp.Select) -> bool:
             if id(inner) not in self._by_unit:  # the node is kept, so that its id stays its own

@@ -1,4 +1,4 @@
-"""Lists of a unit's values, in a subquery by unit, written as what is asked of them.
+"""Lists of a unit's values, in a subquery by unit: questions about them are other aggregates.
 
     SELECT patient_id, len(list(ward)), list_contains(list(ward), 'eyes'),
            array_to_string(list(ward ORDER BY day), ' > ') FROM visits GROUP BY patient_id
@@ -6,9 +6,9 @@
 The length of a list is a number of rows, whether it has a value is that of a count of rows, its
 elements in an order are first or last values, and their text is STRING_AGG. Each is an aggregate of
 the unit's rows, exactly as other ones are, on every engine; no list is made, however many rows a
-unit has. What a list alone is, and in which order without ORDER BY, is not asked.
+unit has. Of a list itself, and of its order where none is written, nothing can be asked.
 
-Where the list is a column of the subquery, what is asked of it around moves inside.
+Where the list is a column of the subquery, questions about it around move inside.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SUMMED: Final[Mapping[str, type[exp.AggFunc]]] = {
 
 
 class _List:
-    """A list of values of rows: which values, in which order, of which rows."""
+    """A list of values of rows, in an order or none."""
 
     def __init__(self, node: exp.ArrayAgg, condition: exp.Where | None) -> None:
         of = node.this
@@ -105,7 +105,7 @@ class _List:
 
 
 def write_lists(select: exp.Select) -> exp.Select:
-    """Return a SELECT by unit in which what is asked of lists is written with other aggregates."""
+    """Write questions about lists, in a SELECT by unit, as other aggregates."""
     if not any(True for _ in _lists(select)):
         return select
     select = select.copy()
@@ -123,7 +123,7 @@ def write_lists(select: exp.Select) -> exp.Select:
 def move_into(
     select: exp.Select, is_by_unit: Callable[[exp.Select], bool], new: Callable[[], str]
 ) -> None:
-    """Move what is asked of lists of a subquery by unit into it; both are changed.
+    """Move questions about lists of a subquery by unit into it; both are changed.
 
     ``new`` makes an alias that nothing else in the statement has.
     """
@@ -222,7 +222,7 @@ _Reads = Callable[[exp.Expr], _List | None]
 
 
 def _written(node: exp.Expr, read: _Reads) -> exp.Expr | None:
-    """Write what a call asks of a list with aggregates; None for any other call."""
+    """Write a call on a list with aggregates; None for any other call."""
     match node:
         case exp.Length() | exp.ArraySize() if _ALONE.hold(node) and _is_one(node.expression):
             inner = node.this.unnest()
