@@ -199,7 +199,6 @@ WITHIN_A_UNIT: Final = (
     "SELECT u, len(list(DISTINCT s)) + len(list(j) FILTER (WHERE a > 1)) AS v FROM r GROUP BY u",
     "SELECT u, length(array_to_string(ss, '-')) AS v FROM (SELECT u, list(s ORDER BY a, s) AS ss, "
     "list(j) AS js FROM r GROUP BY u) WHERE NOT list_contains(js, 7)",
-    "SELECT r.u, t.m AS v FROM r, LATERAL (SELECT max(j) AS m FROM r w WHERE w.u = r.u) t",
     "SELECT u, length(string_agg(DISTINCT s, '')) + first(j ORDER BY a DESC, s) AS v FROM r "
     "GROUP BY u HAVING string_agg(j, ',') LIKE '%0%'",
     "SELECT u, j AS v FROM r UNION ALL SELECT u, f FROM r",

@@ -238,7 +238,6 @@ ROWS = (
     "(SELECT uid, lead(n IGNORE NULLS) OVER (PARTITION BY uid ORDER BY k) AS k, CAST(first_value(x IGNORE NULLS) OVER (PARTITION BY uid ORDER BY s) AS VARCHAR) AS v FROM visits)",
     "(SELECT uid, len(list(DISTINCT n)) AS k, array_to_string(list(s ORDER BY n), '-') AS v FROM visits GROUP BY uid)",
     "(SELECT l.uid, len(l.ks) AS k, l.ss[1] AS v FROM (SELECT uid, list(k) FILTER (WHERE n > 2) AS ks, list(s ORDER BY x) AS ss FROM visits GROUP BY uid) l WHERE list_has_any(l.ks, [1, 3]) IS NOT FALSE)",
-    "(SELECT v.uid, v.k, CAST(t.m AS VARCHAR) AS v FROM visits v, LATERAL (SELECT max(n) AS m, count(*) AS c FROM visits w WHERE w.uid = v.uid) t WHERE t.c > 1)",
     "(SELECT uid, CASE WHEN bool_or(n > 1) THEN 1 ELSE 2 END AS k, CAST(bool_and(x > 0) FILTER (WHERE k > 0) AS VARCHAR) AS v FROM visits GROUP BY uid)",
     "(SELECT uid, k, CAST(row_number() OVER (PARTITION BY uid ORDER BY count(*) DESC) AS VARCHAR) AS v FROM visits GROUP BY uid, k)",
     "(SELECT uid, max(n) AS k, max(s) AS v FROM visits GROUP BY uid, k QUALIFY rank() OVER w < 3 WINDOW w AS (PARTITION BY uid ORDER BY sum(x)))",
