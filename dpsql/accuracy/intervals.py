@@ -147,6 +147,31 @@ def interval_given_choice(
     return Interval(values - (down + rounded) * step, values + (up + rounded) * step)
 
 
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The positive values of all groups that came out: their sum, and the sum of their squares."""
+
+    sum: float
+    squares: float
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Total:
+        """Total values, of shape (groups,)."""
+        positive = np.maximum(values, 0.0)
+        return cls(float(positive.sum()), float(positive @ positive))
+
+    def parts(self, values: FloatArray, least: float) -> FloatArray:
+        """Divide among groups what all of them lack, as parts of it: of shape (groups,).
+
+        In proportion to their values, or to the squares of these where that is more: of groups that
+        units have at random, the largest are those in which units have many rows. ``least`` is a
+        value that the total has at least.
+        """
+        positive = np.maximum(values, 0.0)
+        steps = max(self.sum, least), max(self.squares, least**2)
+        return np.maximum(positive / steps[0], positive * (positive / steps[1]))
+
+
 def allows_for_cut(plan: BlockPlan, index: int) -> bool:
     """Tell whether intervals of an aggregate allow for rows beyond a number that was drawn.
 
@@ -169,32 +194,36 @@ def allows_for_cut(plan: BlockPlan, index: int) -> bool:
 
 
 def supposedly_cut(
-    plan: BlockPlan, released: int, index: int, values: FloatArray, total: float | None
+    plan: BlockPlan,
+    groups: FloatArray | float,
+    index: int,
+    values: FloatArray,
+    total: Total | None,
 ) -> FloatArray:
     """Compute how much of each group is supposedly beyond a number of rows that was drawn.
 
     It is an allowance, and not a bound: nothing that was released says what the heaviest units
     have. Each of the pairs that the draw supposedly cuts has three quarters as many rows beyond the
     bound as below it, as where numbers of rows fall off like a power between -2 and -3, or as much
-    of a sum; of distinct values twice as many, which fewer and fewer units hold. Groups lack it in
-    proportion to their values, of a ``total`` of them. All is 0 for other aggregates, and where the
-    number was given.
+    of a sum; of distinct values twice as many, which fewer and fewer units hold. A unit lacks rows
+    in ``groups`` of them, which lack parts of the ``total`` of all (:meth:`Total.parts`). All is 0
+    for other aggregates, and where the number was given.
     """
-    if not allows_for_cut(plan, index) or not total:
+    if not allows_for_cut(plan, index) or total is None or not total.sum:
         return np.zeros_like(values)
     lattice = plan.measures[plan.block.aggregates[index].measures[0]].measure.lattice
     each = 1.0 if lattice is None else lattice.high * lattice.quantum
-    beyond = _rows_beyond(plan, released) * each
-    return np.asarray(beyond * np.maximum(values, 0.0) / max(total, each))
+    beyond = _rows_beyond(plan, groups) * each
+    return np.asarray(beyond * total.parts(values, each))
 
 
 def with_drift(
     plan: BlockPlan,
-    released: int,
+    groups: FloatArray | float,
     index: int,
     interval: Interval,
     number: FloatArray,
-    total: float | None,
+    total: Total | None,
 ) -> Interval:
     """Widen intervals of averages and spreads by their supposed distance from those of all rows.
 
@@ -205,9 +234,9 @@ def with_drift(
     and half of that is on one side. All are within what the bounds of values allow.
     """
     lattice = plan.measures[plan.block.aggregates[index].measures[0]].measure.lattice
-    if not allows_for_cut(plan, index) or not total or lattice is None:
+    if not allows_for_cut(plan, index) or total is None or not total.sum or lattice is None:
         return interval
-    cut = _rows_beyond(plan, released) / max(total, 1.0)  # of each row that counts
+    cut = _rows_beyond(plan, groups) / max(total.sum, 1.0)  # of each row that counts
     kind, half = plan.block.aggregates[index].kind, (lattice.upper - lattice.lower) / 2
     average = kind.is_average
     least, most = (lattice.lower, lattice.upper) if average else (0.0, half**2)
@@ -220,19 +249,18 @@ def with_drift(
     return Interval(low ** (1 / power), high ** (1 / power))
 
 
-def total_counted(aggregate: Aggregate, columns: Sequence[FloatArray]) -> float:
-    """Add up the positive values of all groups that came out: of averages, the numbers of values.
+def total_counted(aggregate: Aggregate, columns: Sequence[FloatArray]) -> Total:
+    """Total the values of all groups that came out: of averages, the numbers of values.
 
     ``columns`` are those of ``Block.interval_columns``. It is 0 of quantiles.
     """
     if aggregate.quantile is not None:
-        return 0.0
-    return float(np.maximum(columns[1 if aggregate.kind.composed else 0], 0.0).sum())
+        return Total(0.0, 0.0)
+    return Total.of(columns[1 if aggregate.kind.composed else 0])
 
 
-def _rows_beyond(plan: BlockPlan, released: int) -> float:
+def _rows_beyond(plan: BlockPlan, groups: FloatArray | float) -> FloatArray | float:
     """Compute how many rows of all groups are supposedly beyond the number that was drawn."""
-    groups = released if plan.groups is None else min(plan.groups, released)
     part = _BEYOND_OF_VALUES if plan.block.values_alone else _BEYOND
     return part * plan.weight_cut * groups * plan.block.parameters.rows_limit
 

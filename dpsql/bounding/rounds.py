@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from dpsql.bounding.contributions import Contributions, Sums, quotients
 from dpsql.bounding.pairs import Int64s, Pairs, kept_pairs, tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification
-from dpsql.ir.measures import MeasureKind
+from dpsql.ir.measures import Measure, MeasureKind
+from dpsql.privacy.mechanisms.cascade import WHOLE_SHARE
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weights_of
 
 GroupFlags = NDArray[np.bool_]
@@ -34,6 +35,27 @@ def unit_sizes(whole: Iterable[Pairs], among: GroupFlags | None) -> Int64s:
         sizes = np.bincount(_sizes(pairs, among))
         longer = max(len(found), len(sizes))
         found = _longer(found, longer) + _longer(sizes, longer)
+    return found
+
+
+def named_shares(
+    whole: Iterable[Pairs],
+    spec: Specification,
+    sources: Sequence[MeasureColumns],
+    among: GroupFlags,
+) -> int:
+    """Sum what units add to one of the groups ``among`` on average, of the most that they may.
+
+    In steps, of which one unit moves the sum by ``WHOLE_SHARE`` at most.
+    """
+    fields, found = tallies_of(spec), 0
+    for pairs in _among(whole, among):
+        contributions = Contributions(spec, fields, pairs)
+        shares = np.zeros(len(pairs), dtype=np.int64)
+        for source in sources:
+            shares += _shares(source.measure, contributions.of(source), spec.max_rows)
+        each = np.add.reduceat(shares, pairs.starts) // (_sizes(pairs, None) * len(sources))
+        found += int(each.sum())
     return found
 
 
@@ -107,6 +129,16 @@ def _weighed(source: MeasureColumns, contributions: Int64s, weights: Int64s) -> 
         return quotients(contributions * weights, measure.weights.coarsening)
     products = contributions.astype(object) * weights
     return quotients(products, measure.weights.coarsening).astype(np.int64)
+
+
+def _shares(measure: Measure, contributions: Int64s, max_rows: int) -> Int64s:
+    """Divide the size of what pairs add by the most that they may, in steps, rounding down."""
+    if measure.kind is MeasureKind.UNITS:
+        return np.full(len(contributions), WHOLE_SHARE)
+    reach = max(1, measure.reach(max_rows))
+    if reach < _LARGEST // WHOLE_SHARE:
+        return np.abs(contributions) * WHOLE_SHARE // reach
+    return np.asarray(abs(contributions.astype(object)) * WHOLE_SHARE // reach).astype(np.int64)
 
 
 def _longer(counts: Int64s, length: int) -> Int64s:

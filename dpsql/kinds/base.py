@@ -24,6 +24,7 @@ from dpsql.accuracy.estimates import (
 )
 from dpsql.accuracy.intervals import (
     Interval,
+    Total,
     interval_given_choice,
     largest_left_out,
     risked_confidence,
@@ -198,6 +199,13 @@ class ReleaseKind(ABC):
 
     # -- intervals ----------------------------------------------------------------------------
 
+    def groups_of_unit(self, released: int, columns: Sequence[FloatArray]) -> FloatArray | float:
+        """Tell in how many groups a unit supposedly lacks the rows that are cut, for each row.
+
+        ``columns`` are those of ``Block.interval_columns``.
+        """
+        return released if self.plan.groups is None else min(self.plan.groups, released)
+
     def interval(
         self,
         released: int,
@@ -205,7 +213,7 @@ class ReleaseKind(ABC):
         columns: Sequence[FloatArray],
         confidence: float,
         left_out: float | None = None,
-        total: float | None = None,
+        total: Total | None = None,
     ) -> Interval:
         """Compute the intervals of an aggregate in a release of ``released`` groups.
 
@@ -220,7 +228,8 @@ class ReleaseKind(ABC):
             each = float(np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1))
         above = np.zeros_like(columns[0])
         if not aggregate.kind.composed:
-            above = supposedly_cut(self.plan, released, index, columns[0], total)
+            groups = self.groups_of_unit(released, columns)
+            above = supposedly_cut(self.plan, groups, index, columns[0], total)
         chosen = self.chosen(released, index, confidence)
         if chosen is not None and left_out is not None:
             (values,), (measure,) = columns, aggregate.measures
@@ -246,7 +255,8 @@ class ReleaseKind(ABC):
         if not aggregate.kind.composed:
             low, high = np.minimum(low, columns[0]), np.maximum(high, columns[0])
         if aggregate.kind.composed:
-            return with_drift(self.plan, released, index, Interval(low, high), measured[1], total)
+            groups = self.groups_of_unit(released, columns)
+            return with_drift(self.plan, groups, index, Interval(low, high), measured[1], total)
         return Interval(low, high + above)
 
     def _margins(self, released: int, index: int, way: int, confidence: float) -> Sequence[float]:

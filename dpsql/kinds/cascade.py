@@ -39,7 +39,7 @@ from dpsql.accuracy.wording import UNBOUNDED, Part, groups_chosen, printable_nam
 from dpsql.core.formatting import figure_above
 from dpsql.core.progress import Percent, ReadingProgress
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
+from dpsql.core.sql import EMPTY_SQL, Sql, digits, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, KeyArrays, Scratch
@@ -68,6 +68,7 @@ from dpsql.privacy.mechanisms.cascade import (
     COUNTINGS,
     KEPT_CHOICES,
     NAMED_ALONE,
+    WHOLE_SHARE,
     Cascade,
     CascadeGoal,
     CascadeRows,
@@ -82,6 +83,7 @@ from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.privacy.sampling.noise import EntropySource
+from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.rewrite.contributions import Gathered, summed
 from dpsql.sql.rewrite.rewrite import Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -125,6 +127,8 @@ class ExactCascade:
             self.rows.unit_sizes(named)
         for named_before in (np.zeros(0, dtype=np.int64), FEW):
             self.rows.unnamed_weights(named_before, _KEPT)
+        if not units_alone(plan):
+            self.rows.named_shares(FEW)
         self.totals(FEW, _KEPT)
         if CascadeKind(plan).cascade.votes is not None:
             for _ in self.rows.units_in_order():
@@ -187,6 +191,10 @@ class CascadeKind(ReleaseKind):
         """List the kinds of counting that rows of the release have, each with its rows."""
         found = ((counting, columns[-1] == counting) for counting in COUNTINGS)
         return [(counting, rows) for counting, rows in found if rows.any()]
+
+    def groups_of_unit(self, released: int, columns: Sequence[FloatArray]) -> FloatArray | float:
+        """Return the cap that groups were counted at: in so many of them a unit weighs whole."""
+        return np.clip(np.abs(columns[-1]), 1.0, released)
 
     def reach(self, released: int, index: int, whole: bool, confidence: float, way: int) -> float:
         """Bound how far noise and rounding move a measure, as it was counted."""
@@ -263,7 +271,13 @@ class CascadeKind(ReleaseKind):
             )
         counted = [noisy for noisy in self.plan.measures if noisy.noise is not None]
         if counted and not cascade.single:
-            found.append(_pilot_figure("pilot of named groups per unit", cascade.second_pilot))
+            whole = units_alone(self.plan)
+            pilot = cascade.second_pilot(whole=whole)
+            found.append(_pilot_figure("pilot of named groups per unit", pilot))
+            if not whole:
+                noise = cascade.shares_noise
+                std = noise.std(1) / WHOLE_SHARE
+                found.append(StepFigure("pilot of units' shares", noise.rho(1), 0.0, std))
         for noisy in counted:
             assert noisy.noise is not None
             if noisy.measure.kind is MeasureKind.UNITS and cascade.single:
@@ -271,6 +285,12 @@ class CascadeKind(ReleaseKind):
             std = noisy.noise.std(1) * noisy.measure.step
             found.append(StepFigure(f"counting {noisy.measure.name}", noisy.noise.rho(1), 0.0, std))
         return tuple(found)
+
+
+def units_alone(plan: BlockPlan) -> bool:
+    """Tell whether all that is counted are units, of which each adds all that it may."""
+    counted = (noisy.measure.kind for noisy in plan.measures if noisy.noise is not None)
+    return all(kind is MeasureKind.UNITS for kind in counted)
 
 
 def _pilot_figure(name: str, pilot: PilotNoise) -> StepFigure:
@@ -388,9 +408,14 @@ class _StagedRows:
     def unit_sizes(self, named: NDArray[np.int64] | None) -> UnitSizes:
         table = STAGED_PAIRS
         if named is not None:
-            table = self._of_named(named, COUNTED_PAIRS, self.sql.counted)
-            self._counted = named
+            table = COUNTED_PAIRS
+            self._count(named)
         return UnitSizes(*self._step(self.sql.unit_sizes(table)))
+
+    def named_shares(self, named: NDArray[np.int64]) -> int:
+        self._count(named)
+        (shares,) = self._step(self.sql.shares)
+        return int(shares.sum())
 
     def unnamed_weights(self, named: NDArray[np.int64], kept: int) -> GroupWeights:
         table = STAGED_PAIRS
@@ -412,14 +437,19 @@ class _StagedRows:
 
         ``named``: row ids in ascending order; arrays of shape (groups,) in this order come back.
         """
-        if self._counted is None or not np.array_equal(named, self._counted):
-            self._of_named(named, COUNTED_PAIRS, self.sql.counted)
+        self._count(named)
         ids, *columns = self._step(self.sql.totals(cap))
         places = np.searchsorted(named, ids)
         dense = [np.zeros(len(named), dtype=np.int64) for _ in columns]
-        for whole, column in zip(dense, columns, strict=True):
-            whole[places] = column
+        for whole, counted in zip(dense, columns, strict=True):
+            whole[places] = counted
         return dense
+
+    def _count(self, named: NDArray[np.int64]) -> None:
+        """Store the pairs of named groups, unless they are there."""
+        if self._counted is None or not np.array_equal(named, self._counted):
+            self._of_named(named, COUNTED_PAIRS, self.sql.counted)
+            self._counted = named
 
     def _step(self, statement: Sql) -> list[NDArray[np.int64]]:
         """Read a step, and tell that it is done."""
@@ -478,13 +508,14 @@ def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) ->
         return CascadeValues(named, released, released, countings)
     signs = [-1 if named.spared and _has_what_is_left(plan, index) else 1 for index in counting]
     scales = [_relative_noise(plan, *one) for one in zip(counting, signs, strict=True)]
-    cap = cascade.choose_cap(exact.rows, named, scales, source)
+    whole = units_alone(plan)
+    cap = cascade.choose_cap(exact.rows, named, scales, source, whole=whole)
     counted = list(released)
-    for index, sign, column in zip(counting, signs, exact.totals(named.ids, cap), strict=True):
+    for index, sign, total in zip(counting, signs, exact.totals(named.ids, cap), strict=True):
         if named.alone and index == plan.score:
             continue  # the only round has spent the price of this
         noise = noise_at(plan, index, sign * cap)
-        released[index] = counted[index] = noise.add(column, source)
+        released[index] = counted[index] = noise.add(total, source)
         countings[index] = sign * cap
         if index == plan.score:
             released[index] = scaled_counts(named, counted[index], noise.noise.std)
@@ -555,6 +586,14 @@ class CascadeSQL:
             size=size,
             sizes=sizes,
         )
+
+    @property
+    def shares(self) -> Sql:
+        """Sum the shares of units in the counted groups, in steps.
+
+        One unit more or less changes the sum by ``WHOLE_SHARE`` at most.
+        """
+        return _shares(self.rows)
 
     def weights(self, table: str, kept: int) -> Sql:
         """Weigh the groups of a table, where a unit keeps ``kept`` groups.
@@ -665,6 +704,40 @@ def _of_named(rows: PrivateRows, *, negated: bool) -> Sql:
     return sql("SELECT {} FROM {}", join(", ", columns), joined)
 
 
+def _shares(rows: PrivateRows) -> Sql:
+    dialect, size, share = rows.dialect, rows.internal("size"), rows.internal("share")
+    parts = [
+        _share(rows, noisy.measure, name)
+        for noisy, name in zip(rows.plan.measures, rows.measures, strict=True)
+        if noisy.noise is not None
+    ]
+    number = column(size, 1, MOST_ROWS, dialect=dialect) * len(parts)
+    total = sum(parts[1:], start=parts[0]).sum()
+    units = dialect.derived(
+        sql(
+            "SELECT {} AS {share} FROM {} JOIN {} USING ({unit}) GROUP BY {unit}, {size}",
+            (total // number).clamped(0, WHOLE_SHARE).narrowed().sql,
+            quoted(COUNTED_PAIRS),
+            quoted(sizes_of(COUNTED_PAIRS)),
+            share=share,
+            unit=rows.unit,
+            size=size,
+        )
+    )
+    shares = column(share, 0, WHOLE_SHARE, dialect=dialect).sum().or_zero().narrowed()
+    return sql("SELECT {} AS {share} FROM {}", shares.sql, units, share=share)
+
+
+def _share(rows: PrivateRows, measure: Measure, name: Sql) -> Ranged:
+    """Write the size of what a pair adds, of the most that a unit may, in steps."""
+    if measure.kind is MeasureKind.UNITS:
+        return column(digits(WHOLE_SHARE), WHOLE_SHARE, WHOLE_SHARE, dialect=rows.dialect)
+    added = _added(rows, measure, name).or_zero()
+    above = added.split(0, added * -1, lambda positive: positive)
+    reach = max(1, measure.reach(rows.plan.block.parameters.rows_limit))
+    return (above * WHOLE_SHARE // reach).clamped(0, WHOLE_SHARE).narrowed()
+
+
 def _value_columns(rows: PrivateRows) -> list[Sql]:
     """List the columns of measures other than numbers of units."""
     return [
@@ -765,9 +838,13 @@ def _units(plan: BlockPlan) -> Measure:
 
 
 def _total(rows: PrivateRows, measure: Measure, name: Sql) -> Sql:
+    return summed(rows, measure, _added(rows, measure, name))
+
+
+def _added(rows: PrivateRows, measure: Measure, name: Sql) -> Ranged:
+    """Return the column ``name``, of what pairs add."""
     most = rows.plan.block.parameters.rows_limit
-    added = Gathered(name, name, most, rows.dialect).contribution(measure)
-    return summed(rows, measure, added.named(name))
+    return Gathered(name, name, most, rows.dialect).contribution(measure).named(name)
 
 
 def _as_one(rows: PrivateRows, tables: tuple[tuple[str, Sql], ...]) -> Sql:

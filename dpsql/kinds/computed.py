@@ -10,7 +10,7 @@ import numpy as np
 
 from dpsql.accuracy.computed import TogetherNoise, computed_range
 from dpsql.accuracy.estimates import FloatArray, PlausibleRange
-from dpsql.accuracy.intervals import Interval, risked_confidence, supposedly_cut
+from dpsql.accuracy.intervals import Interval, Total, risked_confidence, supposedly_cut
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.terms import Term
 from dpsql.kinds.base import ReleaseKind
@@ -31,7 +31,7 @@ class NoisyRelease:
     released: int
     columns: Mapping[int, Sequence[FloatArray]]
     left_out: float | None
-    totals: Sequence[float]
+    totals: Sequence[Total]
 
     def interval(self, term: Term, values: FloatArray, confidence: float) -> Interval:
         """Compute the interval of a column with these values; NaN where nothing is known."""
@@ -72,7 +72,13 @@ class NoisyRelease:
                 whole = plan.is_whole(plan.block.aggregates[index])
                 margins[index][rows] = self.kind.reach(released, one, whole, risked, way)
         beyond = {
-            index: supposedly_cut(plan, released, index, self.columns[index][0], self.totals[index])
+            index: supposedly_cut(
+                plan,
+                self.kind.groups_of_unit(released, self.columns[index]),
+                index,
+                self.columns[index][0],
+                self.totals[index],
+            )
             for index in aggregates
         }
         return TogetherNoise({a: self.columns[a][0] for a in aggregates}, margins, beyond)

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.maker import pairs_of_units
-from dpsql.bounding.rounds import GroupFlags, round_weights, unit_sizes, weighed_totals
+from dpsql.bounding.rounds import (
+    GroupFlags,
+    named_shares,
+    round_weights,
+    unit_sizes,
+    weighed_totals,
+)
 from dpsql.bounding.specification import MeasureColumns, Specification
 from dpsql.core.sql import name
 from dpsql.engines.base.engine import IntegerStream, Scratch
@@ -48,6 +54,11 @@ class StreamedSteps:
         sizes = np.flatnonzero(found)
         sizes = sizes[sizes > 0]
         return UnitSizes(sizes, found[sizes])
+
+    def named_shares(self, named: NDArray[np.int64]) -> int:
+        """Sum the shares of units, in steps."""
+        among = self._flags(named)
+        return self._step(lambda: named_shares(self.pairs, self.spec, self.counted, among))
 
     def unnamed_weights(self, named: NDArray[np.int64], kept: int) -> GroupWeights:
         """Weigh groups without a name over units that keep so many groups."""

@@ -15,6 +15,7 @@ from helpers.laws import log_pmf, lower_bound, tail, upper_bound
 
 import dpsql
 from dpsql.accuracy.estimates import PlausibleRange, estimate_range
+from dpsql.accuracy.intervals import Total
 from dpsql.accuracy.joint import joint_average, joint_range
 from dpsql.errors import ParameterError
 from dpsql.ir.measures import Aggregate, AggregateKind, Lattice, Measure, MeasureKind
@@ -166,6 +167,53 @@ def test_averages_and_spreads_drift_whatever_the_noise_within_the_bounds_of_valu
         alone = [column[:1] for column in columns]
         few = kind.interval(released, index, alone, 0.95, None, total)
         assert few.high[0] == wide.high[0]
+
+
+def test_the_largest_groups_lack_more_than_in_proportion() -> None:
+    alike = np.full(10, 30.0)
+    assert Total.of(alike).parts(alike, 1.0) == pytest.approx(0.1)
+    some = np.array([600.0, 200.0, 100.0, 100.0, -50.0])
+    parts = Total.of(some).parts(some, 1.0)
+    assert parts[0] == pytest.approx(0.36 / 0.42)
+    assert parts[1:] == pytest.approx([0.2, 0.1, 0.1, 0.0])
+    nothing = np.zeros(3)
+    assert (Total.of(nothing).parts(nothing, 1.0) == 0).all()
+
+
+def test_a_unit_lacks_rows_in_as_many_groups_as_a_cascade_counts_whole(tmp_path: Path) -> None:
+    """Of 3,000 units in 8 groups each, a few with very many rows: the upper ends reach further."""
+    engine = dpsql.DuckDBEngine()
+    person, place = (each.ravel() for each in np.mgrid[:3000, :8])
+    times = np.where(person < 200, 21, 1)
+    engine.register(
+        "visits", {"person": np.repeat(person, times), "place": np.repeat(place, times)}
+    )
+    rules = replace(
+        POLICY, tables={"visits": TablePolicy("visits", PrivacyUnit("person", "person"))}
+    )
+    with dpsql.connect(engine, rules, tmp_path / "budget.db", "ana") as con:
+        result = con.sql(
+            "SELECT place, COUNT(*) n FROM visits GROUP BY place",
+            max_rows_contributed="auto",
+            max_groups_contributed="auto",
+            epsilon=2.0,
+        )
+    noise = result._noise
+    (plan,), (released,), (totals,) = noise.plans, noise.released, noise.totals
+    assert plan.weight_cut > 0
+    kind, values = release_kind(plan), np.array([4000.0, 4000.0])
+    ends = [
+        kind.interval(released, 0, [values, values, np.full(2, cap)], 0.95, None, totals[0])
+        for cap in (1.0, 6.0)
+    ]
+    with_none = release_kind(replace(plan, weight_cut=0.0))
+    plain = [
+        with_none.interval(released, 0, [values, values, np.full(2, cap)], 0.95)
+        for cap in (1.0, 6.0)
+    ]
+    above = [(one.high - other.high)[0] for one, other in zip(ends, plain, strict=True)]
+    assert above[0] > 0
+    assert above[1] == pytest.approx(6 * above[0])
 
 
 # -- measured ---------------------------------------------------------------------------------

@@ -79,6 +79,7 @@ def _all_steps(connection: dpsql.Connection, plan: BlockPlan) -> None:
         stage.rows.unnamed_weights(named, 1)
         stage.rows.unit_sizes(named)
         if any(noisy.noise is not None for noisy in plan.measures):
+            stage.rows.named_shares(named)
             stage.totals(named, 2)
 
 

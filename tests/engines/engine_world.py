@@ -246,6 +246,7 @@ def _read_cascade(exact: ExactCascade, block: PreparedBlock) -> Found:
         some = ids[::2]
         left = exact.rows.unnamed_weights(some, 3000)
         found.others["left"] = sorted(left.weights.tolist())
+        found.others["shares"] = exact.rows.named_shares(some)
         for place, column in enumerate(exact.totals(some, 1000)):
             found.others["totals", place] = dict(zip(keys[::2], column.tolist(), strict=True))
     return found

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.privacy.mechanisms.cascade import UnitSizes
+from dpsql.privacy.mechanisms.cascade import WHOLE_SHARE, UnitSizes
 from dpsql.privacy.mechanisms.naming import GroupWeights, Integers64
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, Weights
 
 
 class NeverInOrder:
-    """Rows that nobody votes over."""
+    """Rows that nobody votes over, and of which units alone are counted."""
+
+    def named_shares(self, named: Integers64) -> int:
+        raise NotImplementedError
 
     def units_in_order(self) -> Iterator[UnitItems]:
         raise NotImplementedError
@@ -38,6 +41,10 @@ class PairRows:
         mine = self.units if named is None else self.units[np.isin(self.keys, named)]
         _, sizes = np.unique(mine, return_counts=True)
         return UnitSizes(*np.unique(sizes, return_counts=True))
+
+    def named_shares(self, named: Integers64) -> int:
+        """Each unit adds all that it may."""
+        return WHOLE_SHARE * int(self.unit_sizes(named).units.sum())
 
     def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
         left = ~np.isin(self.keys, named)

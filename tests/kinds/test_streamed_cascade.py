@@ -101,6 +101,7 @@ def steps_of(stage: Stage, named: Named, cap: int) -> list[object]:
     return [
         stage.sizes(None),
         stage.sizes(named),
+        stage.shares(named),
         stage.weighed(frozenset(), EVERY),
         stage.weighed(named, EVERY),
         stage.totals(named, cap),

@@ -127,6 +127,7 @@ def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, Sql]]:
             yield "units in order", cascade.units
             yield "pairs in order", cascade.passed
         if any(noisy.noise is not None for noisy in plan.measures):
+            yield "shares", cascade.shares
             yield "counting", cascade.totals(20)
     if QuantilesKind.fits(plan):
         kind = release_kind(plan)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from dpsql.kinds.cascade import (
     StepProgress,
     draw_cascade,
     read_cascade,
+    units_alone,
 )
 from dpsql.kinds.registry import release_kind
 from dpsql.planner import plan_block
@@ -55,6 +57,7 @@ from dpsql.privacy.accounting.zcdp import Composition, rho_from_epsilon
 from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,
     NAMED_ALONE,
+    WHOLE_SHARE,
     Cascade,
     CascadeGoal,
     UnitSizes,
@@ -111,6 +114,9 @@ class Stage:
     def sizes(self, named: Named | None) -> dict[int, int]:
         found = self.exact.rows.unit_sizes(None if named is None else self.of(named))
         return dict(zip(found.sizes.tolist(), found.units.tolist(), strict=True))
+
+    def shares(self, named: Named) -> int:
+        return self.exact.rows.named_shares(self.of(named))
 
     def votes(self) -> dict[Key, int]:
         """So few for each key that most are full."""
@@ -188,6 +194,8 @@ def violations(
         if moved > 1:
             yield f"votes change by {moved}"
     counted = [noisy for noisy in plan.measures if noisy.noise is not None]
+    if counted and not 0 <= mine.shares(named) - left.shares(named) <= WHOLE_SHARE:
+        yield "shares move by more than a whole one"
     for noisy, with_unit, without in zip(
         counted, mine.totals(named, cap), left.totals(named, cap), strict=True
     ):
@@ -308,6 +316,7 @@ TWINS: dict[str, Change] = {
     "counting weighs nobody down": swapped(
         'CASE WHEN "__dpsql_size" <= 2 THEN 65536', "CASE WHEN TRUE THEN 65536"
     ),
+    "shares are added, and not averaged": swapped('// "__dpsql_size"', "// 1"),
     "a pilot counts pairs": swapped('count(*) AS "__dpsql_units"', 'sum("__dpsql_size")'),
 }
 
@@ -362,6 +371,7 @@ def test_steps_are_those_of_the_mechanism() -> None:
                 assert mine.sizes(named) == dict(
                     zip(sizes.sizes.tolist(), sizes.units.tolist(), strict=True)
                 )
+                assert mine.shares(named) == model.named_shares(ids)
                 for cap in (1, 2, 50):
                     counted = model.counted(ids, cap).tolist()
                     (found,) = mine.totals(named, cap)
@@ -403,6 +413,10 @@ class Watched(NeverInOrder):
         self.log.append(("look", () if named is None else tuple(named.tolist())))
         return self.stage.rows.unit_sizes(named)
 
+    def named_shares(self, named: NDArray[np.int64]) -> int:
+        self.log.append(("shares", tuple(named.tolist())))
+        return self.stage.rows.named_shares(named)
+
     def unnamed_weights(self, named: NDArray[np.int64], kept: int) -> GroupWeights:
         self.log.append(("round", tuple(named.tolist())))
         return self.stage.rows.unnamed_weights(named, kept)
@@ -412,9 +426,28 @@ class Watched(NeverInOrder):
         return self.stage.totals(named, cap)
 
 
+def test_shares_are_what_units_add_on_average_of_what_they_may() -> None:
+    """Of one unit with 1 and 3 of 4 rows, and one with 9 of them, in a third of its groups."""
+    rows: list[Row] = [(1, 0, 1.0, "1", -2), *[(1, 1, 1.0, "1", 2)] * 3, *[(2, 1, 1.0, "1", 5)] * 9]
+    rows += [(2, key, 1.0, "1", 5) for key in (5, 6)]
+    named = frozenset({(0,), (1,)})
+    for asks, each in (
+        ("count(*)", (Fraction(1 + 3, 4 * 2), Fraction(1))),
+        ("sum(i)", (Fraction(2 + 6, 36 * 2), Fraction(1))),
+        ("count(DISTINCT u), count(*)", (Fraction(3, 4), Fraction(1))),
+    ):
+        question = f"SELECT a, {asks} FROM r GROUP BY a"
+        plan = asked(question, max_rows_contributed=4).plans[0]
+        counted = [noisy for noisy in plan.measures if noisy.noise is not None]
+        with staged(plan, rows) as mine:
+            expected = sum(each) * WHOLE_SHARE
+            assert 0 <= expected - mine.shares(named) <= 2 * len(counted)
+
+
 @pytest.mark.slow
-def test_steps_ask_for_released_names_only_and_count_no_others() -> None:
-    plan = asked(QUESTIONS[0], epsilon=20.0, delta=1e-3).plans[0]
+@pytest.mark.parametrize("question", QUESTIONS[:2])
+def test_steps_ask_for_released_names_only_and_count_no_others(question: str) -> None:
+    plan = asked(question, epsilon=20.0, delta=1e-3).plans[0]
     rows: list[Row] = [
         (unit, key, 1.0, "1", 1) for unit in range(400) for key in (0, 1, 2 + unit % 30)
     ]
@@ -431,6 +464,7 @@ def test_steps_ask_for_released_names_only_and_count_no_others() -> None:
         ("round", tuple(first)),
         ("round", tuple(first + second)),
         ("look", released),
+        *([] if units_alone(plan) else [("shares", released)]),
         ("count", released),
     ]
 
@@ -464,6 +498,7 @@ def test_explain_shows_steps_shares_noise_and_thresholds() -> None:
         "naming, round 2",
         "naming, round 3",
         "pilot of named groups per unit",
+        "pilot of units' shares",
         "counting units",
         "counting sum(i)",
         "counting centered_sum(i)",
@@ -731,7 +766,7 @@ def test_settings_and_options_take_the_word(connection: dpsql.Connection) -> Non
     assert one_round.blocks[0].steps == ()
     again = options.replace("3", "auto")
     rounds = connection.explain(f"SELECT {again} a, count(*) FROM r GROUP BY a")
-    assert len(rounds.blocks[0].steps) == 6
+    assert len(rounds.blocks[0].steps) == 7
     assert NAMED_ALONE not in CAP_CHOICES
 
 

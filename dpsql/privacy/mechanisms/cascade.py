@@ -11,7 +11,8 @@ depends on public parameters and on what earlier steps *released*, on nothing el
    round's threshold are named, and their rows are left out of later rounds, where units divide
    their weight anew among what is left. Small first rounds take the largest keys out of the way of
    the others.
-3. **A second pilot**: how many units have 1, 2-3, ... *named* keys. It chooses a cap C.
+3. **A second pilot**: how many units have 1, 2-3, ... *named* keys, and how much they add to one on
+   average, of the most that a unit may. It chooses a cap C.
 4. **Counting** the named keys, whose set is public by then: a unit that has m of them counts min(1,
    sqrt(C/m)) in each. There is no threshold and no sampling.
 5. **Scaling**, which is free: narrow rounds see little of a unit, but tell keys apart with little
@@ -30,6 +31,7 @@ delta on a lower threshold for what the second round has measured.
 **Guarantee.** Neighbours differ in one unit. Fix what earlier steps released.
 
 * A pilot counts each unit in one bucket, so adding one moves one count by 1: rho = 1/(2 sigma**2).
+  A unit's part in the sum of the second one is 1 at most, at the same price.
 * The rounds together are delta-approximate rho-zCDP, with the sums of what they draw and of their
   chances to name a key of one unit, however many of them there are
   (:mod:`dpsql.privacy.mechanisms.naming`). The only round of units with one key is a weighted
@@ -94,6 +96,8 @@ CAP_CHOICES: Final[tuple[int, ...]] = tuple(
     factor * 10**power for power in range(4) for factor in range(1, 8)
 )
 """How many keys of a unit the counting may count in full."""
+WHOLE_SHARE: Final = 2**16
+"""The steps of the share of a unit that adds all it may to each named group."""
 NAMED_ALONE = 0
 """Stands for a cap where a value is that of the only round, and was not counted again."""
 COUNTINGS: Final[tuple[int, ...]] = (NAMED_ALONE, *CAP_CHOICES, *(-cap for cap in CAP_CHOICES))
@@ -116,6 +120,7 @@ _HELD = 0.05  # the odds that a bucket is not empty, for each standard deviation
 _FAR = 30.0  # standard deviations: beyond them noise explains nothing, and its density is near 0
 _SPREAD = 16  # numbers of keys that stand for a bucket, where what a cap loses of each is weighed
 _LEAST_RATIO = 0.5
+_OF_SHARES = 0.5  # of the second pilot's budget, where units add less than they may
 _MEAN_ABSOLUTE = 0.8  # of Gaussian noise, in standard deviations
 _SLACK = 2.0**-40
 
@@ -136,6 +141,12 @@ class CascadeRows(Protocol):
 
     def unit_sizes(self, named: Integers64 | None) -> UnitSizes:
         """Count units by their number of keys, of all keys or of the named ones alone."""
+
+    def named_shares(self, named: Integers64) -> int:
+        """Sum the shares of units, in steps: what each adds to a named group of its on average.
+
+        That is a part of the most that a unit may add, and the mean of several measures' parts.
+        """
 
     def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
         """Weigh groups without a name over units that keep so many groups.
@@ -361,10 +372,18 @@ class Cascade(Usual):
         except ParameterError:
             return None
 
+    def second_pilot(self, *, whole: bool) -> PilotNoise:
+        """Build the noise of the second pilot histogram, beside which shares are asked for.
+
+        They are not if units add all that they may: the ``whole`` budget is the histogram's.
+        """
+        part = 1.0 if whole else 1 - _OF_SHARES
+        return PilotNoise(gaussian(self._part(self.shares.second_pilot * part), 1, 1))
+
     @property
-    def second_pilot(self) -> PilotNoise:
-        """The noise of the second pilot histogram."""
-        return PilotNoise(gaussian(self._part(self.shares.second_pilot), 1, 1))
+    def shares_noise(self) -> IndependentNoise:
+        """The noise on the sum of units' shares, in steps."""
+        return gaussian(self._part(self.shares.second_pilot * _OF_SHARES), WHOLE_SHARE, 1)
 
     def rounds(self, kept: int) -> tuple[NamingRound, ...]:
         """Build the rounds of a naming that keeps so many keys of a unit."""
@@ -500,12 +519,16 @@ class Cascade(Usual):
         named: NamedGroups,
         scales: Sequence[float],
         source: EntropySource,
+        *,
+        whole: bool,
     ) -> int:
         """Count the named groups of units in a pilot histogram, and choose the cap of full weight.
 
         ``scales`` are the standard deviations of the values' noise at a cap of 1, each in what a
         unit adds to a group at most. The choice weighs noise against what units with more groups
-        count too little, for each group on average.
+        count too little, for each group on average. If ``whole``, units add all that they may, as
+        where they are counted. Else they add as much as the noisy sum of their shares says, and a
+        standard deviation more: a cap that is too large costs less than one too small.
         """
         if named.alone:
             return CAP_CHOICES[0]
@@ -515,9 +538,12 @@ class Cascade(Usual):
         choices = [cap for cap in CAP_CHOICES if cap <= most]
         groups = max(1, len(named.ids))
         sizes = np.minimum(_sizes_within_buckets(), groups)
-        noisy = self.second_pilot.histogram(rows.unit_sizes(named.ids), source)
+        pilot = self.second_pilot(whole=whole)
+        noisy = pilot.histogram(rows.unit_sizes(named.ids), source)
         possible = 2 ** np.arange(_BUCKETS) <= groups
-        units = np.where(possible, self.second_pilot.expected(noisy), 0.0)
+        units = np.where(possible, pilot.expected(noisy), 0.0)
+        if not whole:
+            units *= self._mean_share(rows.named_shares(named.ids), float(units.sum()), source)
         noise = _MEAN_ABSOLUTE * float(np.mean(scales))
 
         def error(cap: int) -> float:
@@ -525,6 +551,12 @@ class Cascade(Usual):
             return noise * math.sqrt(cap) + float(units @ lost) / groups
 
         return min(choices, key=error)
+
+    def _mean_share(self, shares: int, units: float, source: EntropySource) -> float:
+        """Estimate the mean share of so many units from above, by their noisy sum."""
+        noise = self.shares_noise
+        noisy = float(noise.add(np.array([shares]), source)[0])
+        return min(1.0, (max(0.0, noisy) + noise.noise.std) / WHOLE_SHARE / max(1.0, units))
 
 
 def voted(votes: GreedySetUnion, rows: CascadeRows, source: EntropySource) -> NamedGroups:

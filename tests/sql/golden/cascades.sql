@@ -186,6 +186,24 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
+-- __dpsql_released_0, shares: 0063cee1faef2288
+SELECT
+  CAST(COALESCE(SUM("__dpsql_share"), 0) AS BIGINT) AS "__dpsql_share"
+FROM (
+  SELECT
+    CAST(GREATEST(0, LEAST(65536, (
+      SUM(65536) // (
+        "__dpsql_size" * 1
+      )
+    ))) AS BIGINT) AS "__dpsql_share"
+  FROM "__dpsql_counted"
+  JOIN "__dpsql_counted_sizes"
+    USING ("__dpsql_unit")
+  GROUP BY
+    "__dpsql_unit",
+    "__dpsql_size"
+);
+
 -- __dpsql_released_0, counting: 9ddbdd0e3bd44a27
 SELECT
   "__dpsql_rid",
@@ -212,8 +230,8 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- postgresql: 9c9b62c11afc6d9a
--- spark: 3cd79b7bc12673d4
+-- postgresql: e5a9bdca16a9c530
+-- spark: a80ff36c2bf4d476
 
 -- title: Rows and sums of named groups, with a minimum of units
 -- world: small
@@ -476,6 +494,90 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
+-- __dpsql_released_0, shares: 77393e8b06745249
+SELECT
+  CAST(COALESCE(SUM("__dpsql_share"), 0) AS BIGINT) AS "__dpsql_share"
+FROM (
+  SELECT
+    CAST(GREATEST(
+      0,
+      LEAST(
+        65536,
+        (
+          SUM(
+            (
+              (
+                GREATEST(
+                  0,
+                  LEAST(
+                    65536,
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m0", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m0", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m0", 0)
+                        END * 65536
+                      ) // 10
+                    )
+                  )
+                ) + GREATEST(
+                  0,
+                  LEAST(
+                    65536,
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m1", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m1", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m1", 0)
+                        END * 65536
+                      ) // 4194304000
+                    )
+                  )
+                )
+              ) + GREATEST(
+                0,
+                LEAST(
+                  65536,
+                  (
+                    (
+                      CASE
+                        WHEN COALESCE("__dpsql_m2", 0) <= 0
+                        THEN (
+                          COALESCE("__dpsql_m2", 0) * (
+                            -1
+                          )
+                        )
+                        ELSE COALESCE("__dpsql_m2", 0)
+                      END * 65536
+                    ) // 10
+                  )
+                )
+              )
+            )
+          ) // (
+            "__dpsql_size" * 3
+          )
+        )
+      )
+    ) AS BIGINT) AS "__dpsql_share"
+  FROM "__dpsql_counted"
+  JOIN "__dpsql_counted_sizes"
+    USING ("__dpsql_unit")
+  GROUP BY
+    "__dpsql_unit",
+    "__dpsql_size"
+);
+
 -- __dpsql_released_0, counting: f4b80b198dd4daf7
 SELECT
   "__dpsql_rid",
@@ -527,8 +629,8 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- postgresql: 3fcdd9b3c8431da2
--- spark: c4607d348cb556ef
+-- postgresql: 89b3ef9ddd8fb0cb
+-- spark: bf6c43ffd7c67991
 
 -- title: Keys alone, named in rounds
 -- world: small
