@@ -47,6 +47,7 @@ from dpsql.kinds.cascade import (
     units_alone,
 )
 from dpsql.kinds.registry import release_kind
+from dpsql.pipeline.kept.fingerprint import bounds_choice_fingerprint
 from dpsql.planner import plan_block
 from dpsql.policy.limits import BoundingLimit, Limits
 from dpsql.policy.load import parse_policy
@@ -424,6 +425,23 @@ class Watched(NeverInOrder):
     def totals(self, named: NDArray[np.int64], cap: int) -> list[NDArray[np.int64]]:
         self.log.append(("count", tuple(named.tolist())))
         return self.stage.totals(named, cap)
+
+
+def test_a_limit_of_few_groups_cuts_fewer_rows_and_has_a_draw_of_its_own() -> None:
+    def drawn(limit: str) -> tuple[int, str]:
+        asks = f"SELECT a, count(*) AS n FROM r GROUP BY a {limit}"
+        free = replace(RULES, defaults=Parameters(epsilon=1.0, delta=1e-6, left_out_share=0.0))
+        (plan,) = planned(asks, SCHEMA, free, usual=False, max_rows_contributed="auto").plans
+        assert CascadeKind.fits(plan)
+        assert plan.bounds_choice is not None
+        return plan.bounds_choice.targets[0], bounds_choice_fingerprint(plan)
+
+    every, one, three, ten = (
+        drawn(limit and f"ORDER BY n DESC LIMIT {limit}") for limit in ("", "1", "3", "10")
+    )
+    assert one[0] < three[0] < every[0]
+    assert ten == every
+    assert len({one[1], three[1], every[1]}) == 3
 
 
 def test_shares_are_what_units_add_on_average_of_what_they_may() -> None:

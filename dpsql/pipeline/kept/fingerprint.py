@@ -17,6 +17,7 @@ from dpsql.ir.plan import BlockPlan, LeftOutPlan
 from dpsql.ir.query import Block, Key, UnboundedValue
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.description import VERSION, VOCABULARY, Descriptions, Vocabulary, digest
+from dpsql.planner.bounds_choice import few_shown
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 
@@ -96,8 +97,9 @@ def bounds_choice_fingerprint(plan: BlockPlan, steps: int | None = None) -> str:
     And the ε of its question, within a factor of 2, and whether totals are asked for: others are
     best for averages, and at another price. And of which sums, averages or distinct values, where
     nothing else is, as it is these that are clamped, deviate or are named. And for which bounds a
-    maximum error has that ε, and whether groups are ranked, for which fewer are best, or the number
-    of ``steps`` of a view, whose noise is wider than that of one answer.
+    maximum error has that ε, and whether groups are ranked, for which fewer are best, or so few of
+    them shown that others are, or the number of ``steps`` of a view, whose noise is wider than that
+    of one answer.
     """
     block, found = plan.block, plan.block.bounds_found
     assert found is not None
@@ -108,6 +110,8 @@ def bounds_choice_fingerprint(plan: BlockPlan, steps: int | None = None) -> str:
         *(() if steps is None else ("steps", steps)),
     )
     named = ("named",) if not plan.declared and block.top_k is None else ()
+    shown = few_shown(block)
+    few = () if shown is None else ("shown", _size(shown))
     error = ("max_error", *block.bounds_to_find.values()) if plan.price_open else ()
     alone: list[tuple[str, tuple[Measure, ...]]] = []
     if found.rows:
@@ -119,7 +123,7 @@ def bounds_choice_fingerprint(plan: BlockPlan, steps: int | None = None) -> str:
         if measures
         for mark in (word, *((m.argument, m.lattice) for m in measures))
     )
-    return _digest((*asked, *named, *error, *marks))
+    return _digest((*asked, *named, *few, *error, *marks))
 
 
 def value_bounds_fingerprint(
