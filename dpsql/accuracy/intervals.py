@@ -161,7 +161,7 @@ class Total:
         return cls(float(positive.sum()), float(positive @ positive))
 
     def parts(self, values: FloatArray, least: float) -> FloatArray:
-        """Divide among groups what all of them lack, as parts of it: of shape (groups,).
+        """Divide a shortage among groups: parts of it, of shape (groups,).
 
         In proportion to their values, or to the squares of these where that is more: of groups that
         units have at random, the largest are those in which units have many rows. ``least`` is a

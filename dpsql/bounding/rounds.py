@@ -44,7 +44,7 @@ def named_shares(
     sources: Sequence[MeasureColumns],
     among: GroupFlags,
 ) -> int:
-    """Sum what units add to one of the groups ``among`` on average, of the most that they may.
+    """Sum the shares of units: their mean additions to the groups ``among``, by the largest ones.
 
     In steps, of which one unit moves the sum by ``WHOLE_SHARE`` at most.
     """
@@ -132,7 +132,7 @@ def _weighed(source: MeasureColumns, contributions: Int64s, weights: Int64s) -> 
 
 
 def _shares(measure: Measure, contributions: Int64s, max_rows: int) -> Int64s:
-    """Divide the size of what pairs add by the most that they may, in steps, rounding down."""
+    """Divide the sizes of contributions by the largest one, in steps, rounding down."""
     if measure.kind is MeasureKind.UNITS:
         return np.full(len(contributions), WHOLE_SHARE)
     reach = max(1, measure.reach(max_rows))

@@ -288,7 +288,7 @@ class CascadeKind(ReleaseKind):
 
 
 def units_alone(plan: BlockPlan) -> bool:
-    """Tell whether all that is counted are units, of which each adds all that it may."""
+    """Tell whether units alone are counted: each adds as much as a unit may."""
     counted = (noisy.measure.kind for noisy in plan.measures if noisy.noise is not None)
     return all(kind is MeasureKind.UNITS for kind in counted)
 
@@ -589,7 +589,7 @@ class CascadeSQL:
 
     @property
     def shares(self) -> Sql:
-        """Sum the shares of units in the counted groups, in steps.
+        """The sum of the shares of units in the counted groups, in steps.
 
         One unit more or less changes the sum by ``WHOLE_SHARE`` at most.
         """
@@ -729,7 +729,7 @@ def _shares(rows: PrivateRows) -> Sql:
 
 
 def _share(rows: PrivateRows, measure: Measure, name: Sql) -> Ranged:
-    """Write the size of what a pair adds, of the most that a unit may, in steps."""
+    """Write the size of a pair's contribution by the largest one, in steps."""
     if measure.kind is MeasureKind.UNITS:
         return column(digits(WHOLE_SHARE), WHOLE_SHARE, WHOLE_SHARE, dialect=rows.dialect)
     added = _added(rows, measure, name).or_zero()

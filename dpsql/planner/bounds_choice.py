@@ -320,7 +320,7 @@ def _rows_share(block: Block) -> float:
 
 
 def few_shown(block: Block) -> int | None:
-    """Return how many groups LIMIT shows of those that rounds name, if bounds are other for them.
+    """Return the LIMIT of groups named in rounds, if so few have bounds of their own.
 
     None for as many that the usual number of groups counts.
     """
