@@ -26,9 +26,15 @@ class Contributions:
     def __init__(self, spec: Specification, fields: tuple[PairTally, ...], pairs: Pairs) -> None:
         self._spec = spec
         self._numbers = dict(zip(fields, pairs.numbers, strict=True))
+        self._known: dict[MeasureColumns, Int64s] = {}
 
     def of(self, source: MeasureColumns) -> Int64s:
-        """Compute a measure's contributions, each within ``measure.contribution``."""
+        """Compute a measure's contributions, each within ``measure.contribution``, once."""
+        if source not in self._known:
+            self._known[source] = self._of(source)
+        return self._known[source]
+
+    def _of(self, source: MeasureColumns) -> Int64s:
         measure, most = source.measure, self._spec.max_rows
         low, high = measure.contribution(most)
         number = self.counted(source.counted)
@@ -163,7 +169,7 @@ class Sums:
 
 
 def _clamped(values: _Any, low: int, high: int) -> _Any:
-    found: _Any = np.minimum(np.maximum(values, low), high)
+    found: _Any = np.clip(values, low, high)
     return found
 
 

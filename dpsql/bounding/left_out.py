@@ -40,7 +40,8 @@ class LeftOutSums:
             return
         kept, left = self._of_units(pairs, contributions)
         self._kept += _exact_sum(kept)
-        grains = np.minimum(np.maximum(left, 0), self._ladder.top) // self._ladder.grain
+        left = left[left >= self._ladder.grain]  # of most units there is nothing
+        grains = np.minimum(left, self._ladder.top) // self._ladder.grain
         for place, (low, span) in enumerate(self._ladder.spans):
             climbed = np.minimum(np.maximum(grains - low, 0), span)
             self._climbed[place] += _exact_sum(climbed)

@@ -49,13 +49,13 @@ def bounded(whole: Iterable[Pairs], spec: Specification) -> GroupTotals:
     sums = [Sums(spec.groups) for _ in spec.sources]
     left_out = [LeftOutSums(each) for each in spec.estimates]
     for pairs in whole:
-        if left_out:
-            unbounded = Contributions(spec, fields, pairs)
-            for estimate in left_out:
-                estimate.add(pairs, unbounded)
+        contributions = Contributions(spec, fields, pairs)
+        for estimate in left_out:
+            estimate.add(pairs, contributions)
         kept = kept_pairs(spec, pairs)
+        if kept is not pairs:
+            contributions = Contributions(spec, fields, kept)
         np.add.at(units, kept.groups, 1)
-        contributions = Contributions(spec, fields, kept)
         for source, total in zip(spec.sources, sums, strict=True):
             total.add(kept.groups, contributions.of(source))
     there = np.flatnonzero(units >= max(1, spec.minimum))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final
+from functools import cache, partial
+from typing import Final, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from dpsql.bounding.specification import Specification
 
 Int64s = NDArray[np.int64]
 UnitNumbers = NDArray[np.uint64]
+_Flags: TypeAlias = NDArray[np.bool_]
+_Additions: TypeAlias = Int64s | _Flags | None
+"""What rows add: steps, 1 where a flag is set, or 1 each."""
 
 PARTITION_BITS: Final = 8
 """The first bits of a scrambled unit say in which partition it is."""
@@ -211,17 +214,17 @@ class _Parts:
 
     def __init__(self, spec: Specification, packing: Packing, words: Sequence[PackedWords]) -> None:
         self._spec = spec
-        self._column = partial(packing.column, words)
+        self._column = cache(partial(packing.column, words))
         self._known: dict[tuple[int, int | None], Int64s] = {}
 
-    def of(self, field: PairTally) -> Int64s | None:
-        """Return what rows add to a field; None where each adds 1."""
+    def of(self, field: PairTally) -> _Additions:
+        """Return what rows add to a field; None where each adds 1, flags where some do."""
         if field.column is None:
             return None
         missing = self._spec.columns[field.column].missing
         if not field.summed:
             there = self._column(field.column) != missing
-            return None if there.all() else there.astype(np.int64)
+            return None if there.all() else there
         whole = self._whole(field.column, field.midpoint)
         if field.part is None:
             return whole
@@ -289,11 +292,11 @@ def _identified(units: UnitNumbers, key: np.uint64) -> tuple[Int64s, UnitNumbers
 
 
 def _by_table(
-    keys: Int64s, found: UnitNumbers, packing: Packing, values: Sequence[Int64s | None]
+    keys: Int64s, found: UnitNumbers, packing: Packing, values: Sequence[_Additions]
 ) -> Pairs:
     """Put rows together in a table with a cell for each unit and group."""
     size = len(found) << packing.group_bits
-    summed = [each for each in values if each is not None]
+    summed = [each for each in values if _are_steps(each)]
     bits = _bits_of_sum(summed[0]) if summed else None
     if bits is None:
         cells = np.bincount(keys, minlength=size)
@@ -305,15 +308,34 @@ def _by_table(
     if bits is not None:
         sums.append(rows & ((1 << bits) - 1))
         rows >>= bits
+    cells[there] = np.arange(len(there))
     if len(sums) < len(summed):
-        cells[there] = np.arange(len(there))
         places = cells[keys]
         for each in summed[len(sums) :]:
             sums.append(np.zeros(len(there), dtype=np.int64))
             np.add.at(sums[-1], places, each)
     waiting = iter(sums)
-    numbers = [rows if each is None else next(waiting) for each in values]
+    numbers = [
+        next(waiting) if _are_steps(each) else _counted(each, rows, cells, keys) for each in values
+    ]
     return _of_keys(there, found, packing, numbers)
+
+
+def _are_steps(values: _Additions) -> TypeGuard[Int64s]:
+    return values is not None and values.dtype != np.bool_
+
+
+def _counted(flags: _Additions, rows: Int64s, cells: Int64s, keys: Int64s) -> Int64s:
+    """Count the flagged rows of pairs: by themselves, or by the others if these are fewer.
+
+    ``cells`` has the place of a pair by its key.
+    """
+    if flags is None:
+        return rows
+    most = 2 * np.count_nonzero(flags) > len(flags)
+    some = np.flatnonzero(~flags if most else flags)
+    counted = np.bincount(cells[keys[some]], minlength=len(rows))
+    return rows - counted if most else counted
 
 
 def _bits_of_sum(values: Int64s) -> int | None:
@@ -348,12 +370,15 @@ def _sorted(
 
 
 def _of_sorted(
-    keys: Int64s, found: UnitNumbers, packing: Packing, values: Sequence[Int64s | None]
+    keys: Int64s, found: UnitNumbers, packing: Packing, values: Sequence[_Additions]
 ) -> Pairs:
     """Put rows together that are sorted by unit and group."""
     starts = np.flatnonzero(_changes(keys))
     counted = np.diff(starts, append=len(keys))
-    totals = [counted if each is None else np.add.reduceat(each, starts) for each in values]
+    totals = [
+        counted if each is None else np.add.reduceat(each, starts, dtype=np.int64)
+        for each in values
+    ]
     return _of_keys(keys[starts], found, packing, totals)
 
 

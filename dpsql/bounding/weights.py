@@ -7,6 +7,8 @@ which its groups share, at the place of a pair between the rungs of a draw.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,9 @@ from dpsql.privacy.mechanisms.bounds_choice import (
     BoundDraw,
     BoundsChoice,
 )
+
+_LISTED: Final = 1 << 10
+"""The largest number whose place between rungs is looked up."""
 
 
 def choice_weights(
@@ -39,45 +44,59 @@ def choice_weights(
     by_rows, by_groups = _Weights(choice.rows), _Weights(choice.groups)
     averages = _WeightsOfAverages(choice) if choice.centres is not None else None
     for pairs in whole:
-        numbers = np.diff(pairs.starts, append=len(pairs))
-        groups = np.repeat(numbers, numbers)
-        weights = WHOLE_WEIGHT // groups
+        groups = np.diff(pairs.starts, append=len(pairs))
+        shares = WHOLE_WEIGHT // groups
         contributions = Contributions(spec, fields, pairs)
-        by_groups.add(groups, weights)
+        by_groups.add(groups, shares * groups)
         if averages is not None:
             averages.add(contributions, alone, groups)
         else:
-            by_rows.add(_sizes(contributions, alone), weights)
+            by_rows.add(_sizes(contributions, alone), np.repeat(shares, groups))
     return (by_rows if averages is None else averages).found, by_groups.found
 
 
 def _sizes(contributions: Contributions, sums: Sequence[MeasureColumns]) -> Int64s:
     """Compute the number of rows that cuts nothing of each pair."""
-    sizes = contributions.counted(None)
-    if sums:
-        sizes = np.zeros_like(sizes)
+    if not sums:
+        return contributions.counted(None)
+    found = []
     for source in sums:
         lattice = source.measure.lattice
         assert lattice is not None
         for end, negated in ((lattice.high, False), (-lattice.low, True)):
             if end > 0:
                 most = contributions.whole(source, end * (MOST_CHOSEN + 1), negated=negated)
-                sizes = np.maximum(sizes, (most + (end - 1)) // end)
-    return sizes
+                found.append((most + (end - 1)) // end)
+    return reduce(np.maximum, found or [np.zeros_like(contributions.counted(None))])
+
+
+class _Rungs:
+    """Counts the rungs of a draw below numbers from 0: mostly by a table, as most are small."""
+
+    def __init__(self, draw: BoundDraw) -> None:
+        self._rungs = np.array(draw.rungs)
+        self._table = np.searchsorted(self._rungs, np.arange(_LISTED + 1))
+
+    def below(self, numbers: Int64s) -> NDArray[np.intp]:
+        """Count the rungs below each number."""
+        places = self._table.take(np.minimum(numbers, _LISTED))
+        larger = np.flatnonzero(numbers > _LISTED)
+        places[larger] = np.searchsorted(self._rungs, numbers[larger])
+        return places
 
 
 class _Weights:
     """The weights of one draw, by how many of its rungs are below; none without a draw."""
 
     def __init__(self, draw: BoundDraw | None) -> None:
-        self._rungs: NDArray[np.int64] | None = None if draw is None else np.array(draw.rungs)
+        self._rungs = None if draw is None else _Rungs(draw)
         self.found = [] if draw is None else [0] * (len(draw.rungs) + 1)
 
     def add(self, numbers: Int64s, weights: Int64s) -> None:
-        """Add the weights of pairs, each with a number."""
+        """Add weights, each with a number."""
         if self._rungs is None:
             return
-        places = np.searchsorted(self._rungs, numbers)
+        places = self._rungs.below(numbers)
         sums = np.zeros(len(self.found), dtype=np.int64)
         np.add.at(sums, places, weights)
         self.found = [had + int(more) for had, more in zip(self.found, sums, strict=True)]
@@ -89,22 +108,22 @@ class _WeightsOfAverages:
     def __init__(self, choice: BoundsChoice) -> None:
         assert choice.rows is not None
         assert choice.centres is not None
-        self._rungs = np.array(choice.rows.rungs)
+        self._rungs = _Rungs(choice.rows)
         self._averages = choice.centres.number
         self.found = [0] * choice.row_places
 
     def add(
         self, contributions: Contributions, averages: Sequence[MeasureColumns], groups: Int64s
     ) -> None:
-        """Add the weights of pairs of units that are in so many groups."""
-        weights = WHOLE_WEIGHT // (groups * self._averages)
+        """Add the weights of pairs, of units that are in so many groups each."""
+        weights = np.repeat(WHOLE_WEIGHT // (groups * self._averages), groups)
         size = len(self.found) // self._averages
         for index, source in enumerate(averages):
             numbers, average = contributions.counted(source.counted), contributions.averaged(source)
             assert source.measure.of_rows is not None
             half = source.measure.of_rows.half_width
             parts = (average + half) * AVERAGE_PLACES // (2 * half + 1)
-            places = np.searchsorted(self._rungs, numbers) * AVERAGE_PLACES + parts
+            places = self._rungs.below(numbers) * AVERAGE_PLACES + parts
             there = numbers > 0
             sums = np.zeros(size, dtype=np.int64)
             np.add.at(sums, places[there], weights[there])

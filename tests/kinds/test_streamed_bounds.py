@@ -17,7 +17,7 @@ from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.streamed_bounds import streamed_draw, streamed_weights
 from dpsql.policy.limits import BoundingLimit
-from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT
+from dpsql.privacy.mechanisms.bounds_choice import MOST_CHOSEN, WHOLE_WEIGHT, ladder
 
 SALT = 2**61 + 777
 
@@ -75,3 +75,23 @@ def test_weights_of_many_units_are_those_of_sql(
     # A twin that gives each pair a whole weight is caught, where units have several.
     monkeypatch.setattr(weights, "WHOLE_WEIGHT", WHOLE_WEIGHT + 1)
     assert by_numpy(plan, rows) != found
+
+
+@pytest.mark.parametrize("question", QUESTIONS[:3])
+def test_a_unit_with_thousands_of_rows_is_weighed_as_in_sql(question: str) -> None:
+    (plan,) = asked(question).plans
+    one = worlds_row(np.random.default_rng(3))
+    some = [(unit, *next(one)) for unit in range(3) for _ in range(4)]
+    rows = some + [(9, 1, "1", "p", 9.0)] * 3000
+    assert by_numpy(plan, rows) == exact(plan, rows)
+
+
+def test_rungs_below_numbers_are_counted_by_table_and_by_search() -> None:
+    (plan,) = asked(QUESTIONS[0]).plans
+    draw = chosen(plan).rows
+    assert draw is not None
+    assert draw.rungs[-1] > 1 << 10
+    near = {rung + step for rung in ladder() for step in (-1, 0, 1)} | {0, MOST_CHOSEN + 1}
+    numbers = np.array(sorted(near))
+    found = weights._Rungs(draw).below(numbers)
+    assert list(found) == [sum(rung < number for rung in draw.rungs) for number in numbers]

@@ -27,7 +27,7 @@ from dpsql.bounding.specification import (
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import Sql, digits, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import BIGINT, SqlType
+from dpsql.core.sql_types import BIGINT, BOOLEAN, TINYINT, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import COUNTED_DISTINCT, Lattice, Measure, MeasureKind
 from dpsql.ir.plan import LeftOutPlan, LeftOutSubject
@@ -46,6 +46,8 @@ _UNITS: Final = frozenset(
 _LARGEST: Final = 2**62
 """The size below which steps and contributions fit 64 bits, and so do their differences."""
 _INTEGER: Final = SqlType.of("INTEGER")
+_BYTES: Final = ((1, TINYINT), (2, SqlType.of("SMALLINT")), (4, _INTEGER))
+"""The types of integers below 64 bits, with their bytes."""
 _NUMBER: Final = quoted(f"{INTERNAL_PREFIX}number")
 _HASH_BITS: Final = 32
 RANK_BITS: Final = 31
@@ -189,8 +191,11 @@ class Streamed:
         ours = sql("here.{}", self.rows.unit)
         own = sql("who.{}", _NUMBER) if self.numbered else ours
         unit = sql("{} AS {}", self.dialect.try_cast(own, BIGINT, BIGINT), self.rows.unit)
-        number = self._position() if groups is None else sql("there.{} - 1", self.rows.row_id)
-        number = sql("{} AS {}", self.dialect.try_cast(number, _INTEGER, BIGINT), _NUMBER)
+        if groups is None:
+            number, type_ = self._position(), _narrowest(0, self.rows.plan.block.domain_size)
+        else:  # of a type that does not depend on how many there are
+            number, type_ = sql("there.{} - 1", self.rows.row_id), _INTEGER
+        number = sql("{} AS {}", self.dialect.try_cast(number, type_, BIGINT), _NUMBER)
         columns = [each.written(self.dialect, name) for name, each in self._columns.items()]
         written = join(", ", [unit, number, *columns])
         rows = sql("{} AS here", self._derived(self._rewriter.rows_in_steps(self._outside)))
@@ -315,11 +320,18 @@ class _Column:
         """Write its values: steps and an integer for NULL, or 1 for a value and 0 for none."""
         ours = sql("here.{}", name)
         if not self.summed:
-            found = sql("CASE WHEN {} IS NULL THEN 0 ELSE 1 END", ours)
-            return sql("{} AS {}", dialect.try_cast(found, _INTEGER, BIGINT), name)
+            there = dialect.try_cast(sql("({} IS NOT NULL)", ours), TINYINT, BOOLEAN)
+            return sql("{} AS {}", there, name)
         steps = self.steps
-        narrow = steps.low - 1 > -(2**31) and steps.high < 2**31
-        type_ = _INTEGER if narrow else BIGINT
-        missing = digits(0 if steps.missing is None else steps.missing)
-        found = sql("coalesce({}, {})", ours, missing)
+        missing = 0 if steps.missing is None else steps.missing
+        type_ = _narrowest(min(steps.low, missing), max(steps.high, missing))
+        found = sql("coalesce({}, {})", ours, digits(missing))
         return sql("{} AS {}", dialect.try_cast(found, type_, BIGINT), name)
+
+
+def _narrowest(low: int, high: int) -> SqlType:
+    """Return the smallest type that has integers from ``low`` to ``high``."""
+    for size, type_ in _BYTES:
+        if -(256**size) <= 2 * low and 2 * high < 256**size:
+            return type_
+    return BIGINT
