@@ -32,6 +32,7 @@ _LOW_BITS: Final = 32
 _DENSE: Final = 8  # cells of a table of units and groups, for each row
 _MOST_CELLS: Final = 1 << 22
 _KEY_BITS: Final = 63
+_MOST_GROUP_BITS: Final = _KEY_BITS - CHUNK_ROWS.bit_length()  # beside numbers of a chunk's units
 _HASH_BITS: Final = 22
 
 
@@ -85,12 +86,12 @@ class Pairs:
     @property
     def owners(self) -> Int64s:
         """The number of each pair's unit, from 0 and ascending."""
-        return _starts_to_numbers(_changes(self.units))
+        return _starts_to_numbers(changes(self.units))
 
     @property
     def starts(self) -> NDArray[np.intp]:
         """The place of each unit's first pair."""
-        return np.flatnonzero(_changes(self.units))
+        return np.flatnonzero(changes(self.units))
 
     def at(self, places: NDArray[np.intp]) -> Pairs:
         """Take the pairs at some places."""
@@ -139,6 +140,10 @@ def pairs_of_rows(
     assert rows <= CHUNK_ROWS
     if not rows:
         return no_pairs(fields)
+    if packing.group_bits > _MOST_GROUP_BITS:
+        parts = _Parts(spec, packing, chunk.words)
+        numbers = [_each(parts.of(field), rows) for field in fields]
+        return _together(_names(packing, chunk), packing.groups(chunk.words), numbers)
     keys, found = _keyed(packing, chunk, spec.words[1])
     if len(found) << packing.group_bits <= min(_DENSE * rows, _MOST_CELLS):
         parts = _Parts(spec, packing, chunk.words)
@@ -158,44 +163,58 @@ def merged(parts: Sequence[Pairs]) -> Pairs:
     """Put pairs together that may be there several times."""
     if len(parts) == 1:
         return parts[0]
-    units = np.concatenate([each.units for each in parts])
-    groups = np.concatenate([each.groups for each in parts])
+    return _together(
+        np.concatenate([each.units for each in parts]),
+        np.concatenate([each.groups for each in parts]),
+        [np.concatenate(each) for each in zip(*(part.numbers for part in parts), strict=True)],
+    )
+
+
+def _together(units: UnitNumbers, groups: Int64s, numbers: Sequence[Int64s]) -> Pairs:
+    """Put pairs in any order together, of whatever number of units and of groups there are."""
     order = np.lexsort((groups, units))
     units, groups = units[order], groups[order]
-    changes = _changes(units)
-    changes |= _changes(groups)
-    starts = np.flatnonzero(changes)
-    numbers = tuple(
-        np.add.reduceat(np.concatenate(each)[order], starts)
-        for each in zip(*(part.numbers for part in parts), strict=True)
-    )
-    return Pairs(units[starts], groups[starts], numbers)
+    starts = np.flatnonzero(changes(units) | changes(groups))
+    totals = tuple(np.add.reduceat(each[order], starts) for each in numbers)
+    return Pairs(units[starts], groups[starts], totals)
 
 
 def kept_pairs(spec: Specification, pairs: Pairs) -> Pairs:
-    """Keep each unit's first groups in the order of a salted hash; where that is equal, of groups.
+    """Keep each unit's first groups in the order of a salted hash, as :func:`kept_flags` says."""
+    stays = kept_flags(spec, pairs)
+    return pairs if stays is None else pairs.at(np.flatnonzero(stays))
+
+
+def kept_flags(spec: Specification, pairs: Pairs) -> NDArray[np.bool_] | None:
+    """Tell which pairs are of a unit's first groups by a salted hash, then by group; None for all.
 
     Which groups a unit keeps depends on its own rows alone: not on others of the partition either,
     so always as many bits of the hash count.
     """
     if spec.kept is None or len(pairs) <= spec.kept:
-        return pairs
+        return None
     owners = pairs.owners
     many = np.bincount(owners) > spec.kept
     over = np.flatnonzero(many[owners])
     if not len(over):
-        return pairs
+        return None
     ours, number = owners[over], len(over)
-    units = pairs.units[over]
-    if spec.rank_bits:  # a name is a unit with its last bits replaced by a partition, in front
-        units = (units << np.uint64(PARTITION_BITS)) >> np.uint64(spec.rank_bits)
+    units = own_names(spec, pairs.units[over])
     hashes = hashed_pairs(units, spec.hashed(pairs.groups[over]), spec.words)
     order = _ordered(ours, (hashes >> np.uint64(64 - _HASH_BITS)).astype(np.int64))
-    starts = _changes(ours)  # whose pairs are side by side, before and after
+    starts = changes(ours)  # whose pairs are side by side, before and after
     ranks = np.arange(number) - np.flatnonzero(starts)[_starts_to_numbers(starts)]
     stays = np.ones(len(pairs), dtype=np.bool_)
     stays[over[order[ranks >= spec.kept]]] = False
-    return pairs.at(np.flatnonzero(stays))
+    return stays
+
+
+def own_names(spec: Specification, units: UnitNumbers) -> UnitNumbers:
+    """Return what of the names of units depends on no other unit, to be hashed."""
+    if not spec.rank_bits:
+        return units
+    # A name is a unit with its last bits replaced by a partition, in front.
+    return (units << np.uint64(PARTITION_BITS)) >> np.uint64(spec.rank_bits)
 
 
 def _ordered(owners: Int64s, hashes: Int64s) -> NDArray[np.intp]:
@@ -245,9 +264,8 @@ class _Parts:
 
 def _keyed(packing: Packing, chunk: Chunk, key: np.uint64) -> tuple[Int64s, UnitNumbers]:
     """Number the units of rows from 0; returns numbers with groups, and the units by number."""
-    units, bits = chunk.units, packing.group_bits
-    first = chunk.words[0]
-    if units is None:
+    bits, first = packing.group_bits, chunk.words[0]
+    if chunk.units is None:
         keys = first >> np.uint64(packing.group_shift)
         least, most = int(keys.min()) >> bits, int(keys.max()) >> bits
         partition = chunk.partition << (WORD_BITS - PARTITION_BITS)
@@ -255,12 +273,24 @@ def _keyed(packing: Packing, chunk: Chunk, key: np.uint64) -> tuple[Int64s, Unit
             keys -= np.uint64(least << bits)
             found = np.arange(partition + least, partition + most + 1, dtype=np.uint64)
             return keys.view(np.int64), found
-        units = keys >> np.uint64(bits)
-        units |= np.uint64(partition)
-    owners, found = _identified(units, key)
+    owners, found = _identified(_names(packing, chunk), key)
     owners <<= bits
     owners |= packing.groups(chunk.words)
     return owners, found
+
+
+def _names(packing: Packing, chunk: Chunk) -> UnitNumbers:
+    """Return the name of each row's unit."""
+    if chunk.units is not None:
+        return chunk.units
+    units = chunk.words[0] >> np.uint64(packing.group_shift + packing.group_bits)
+    units |= np.uint64(chunk.partition << (WORD_BITS - PARTITION_BITS))
+    return units
+
+
+def _each(values: _Additions, rows: int) -> Int64s:
+    """Write an addition of each row."""
+    return np.ones(rows, dtype=np.int64) if values is None else values.astype(np.int64)
 
 
 def _identified(units: UnitNumbers, key: np.uint64) -> tuple[Int64s, UnitNumbers]:
@@ -373,7 +403,7 @@ def _of_sorted(
     keys: Int64s, found: UnitNumbers, packing: Packing, values: Sequence[_Additions]
 ) -> Pairs:
     """Put rows together that are sorted by unit and group."""
-    starts = np.flatnonzero(_changes(keys))
+    starts = np.flatnonzero(changes(keys))
     counted = np.diff(starts, append=len(keys))
     totals = [
         counted if each is None else np.add.reduceat(each, starts, dtype=np.int64)
@@ -390,11 +420,11 @@ def _of_keys(
     return Pairs(found[keys >> packing.group_bits], groups, tuple(numbers))
 
 
-def _changes(values: NDArray[np.generic]) -> NDArray[np.bool_]:
+def changes(values: NDArray[np.generic]) -> NDArray[np.bool_]:
     """Tell where a value differs from the one before; the first one does."""
-    changes = np.ones(len(values), dtype=np.bool_)
-    np.not_equal(values[1:], values[:-1], out=changes[1:])
-    return changes
+    found = np.ones(len(values), dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found
 
 
 def _starts_to_numbers(starts: NDArray[np.bool_]) -> Int64s:

@@ -90,7 +90,16 @@ class Specification:
     @property
     def words(self) -> NDArray[np.uint64]:
         """Four numbers of 64 bits that follow from the salt, to key hashes with."""
-        digest = blake2b(self.salt.to_bytes(16, "little"), digest_size=32).digest()
+        return self._words(b"")
+
+    @property
+    def sample_words(self) -> NDArray[np.uint64]:
+        """Four others, for samples of a unit's rows: they know nothing of the groups it keeps."""
+        return self._words(b"sample")
+
+    def _words(self, purpose: bytes) -> NDArray[np.uint64]:
+        salt = self.salt.to_bytes(16, "little")
+        digest = blake2b(salt, digest_size=32, person=purpose).digest()
         return np.frombuffer(digest, dtype=np.uint64)
 
 

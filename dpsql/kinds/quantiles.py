@@ -24,16 +24,28 @@ from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Scratch
 from dpsql.ir.measures import Quantile, Ranked
-from dpsql.ir.plan import BlockPlan, Bounding, ColumnFigure, NoisyQuantile, ReleaseNoise
-from dpsql.kinds.base import FEW, GROUPS, BlockReading
+from dpsql.ir.plan import (
+    BlockPlan,
+    BoundedBy,
+    Bounding,
+    ColumnFigure,
+    Maker,
+    NoisyQuantile,
+    ReleaseNoise,
+)
+from dpsql.kinds.base import FEW, GROUPS, BlockReading, keys_in
 from dpsql.kinds.groups import ExactGroups, GroupsKind, groups_stored
 from dpsql.kinds.released import NumericArray
+from dpsql.kinds.streamed import bounded_by, streamed_rows
+from dpsql.kinds.streamed_quantiles import streamed_histograms
+from dpsql.policy.limits import BoundingLimit
 from dpsql.privacy.mechanisms.additive import Steps
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile, Histograms
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.rewrite.contributions import RowValue, clamped_step
 from dpsql.sql.rewrite.rows import PrivateRows
+from dpsql.sql.rewrite.streamed import StreamedPoints
 
 HistogramsOf = Callable[[Ranked, NDArray[np.int64]], Histograms]
 """The values of groups given by their row ids, in this order; 0 is a group without rows."""
@@ -97,12 +109,23 @@ class QuantilesKind(GroupsKind):
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactQuantiles]:
-        """Store the groups; their values are counted after the groups to release are chosen."""
+        """Read the groups; their values are counted after the groups to release are chosen."""
+        if reading.block.bounded_by.maker is Maker.NUMPY:
+            with reading.rows.scratch() as scratch:
+                exact, _ = streamed_rows(reading, scratch)
+                keys_of = None if self.plan.declared else keys_in(scratch, reading)
+                counted = streamed_histograms(reading, scratch, _streamed_points)
+                yield ExactQuantiles(exact, keys_of, histograms=counted)
+            return
         steps = self.sql(reading.salt, reading.dialect)
         with reading.rows.scratch() as scratch:
             scratch.store(GROUPS, steps.groups)
             found = groups_stored(reading, scratch)
             yield ExactQuantiles(found.rows, found.keys_of, histograms=_histograms(steps, scratch))
+
+    def bounded_by(self, dialect: Dialect, bounding: BoundingLimit) -> BoundedBy:
+        """Choose NumPy where it bounds all that is asked, rows with their values too."""
+        return bounded_by(self.private_rows(0, dialect), bounding, read_often=True)
 
     def of_values(self, part: Part, confidence: float) -> Iterator[str]:
         """Yield how far values are from the rank asked for; in thin data they can be far off."""
@@ -304,22 +327,16 @@ def _placed(rows: PrivateRows, ranked: Ranked, chosen: Sql) -> Sql:
     dialect, groups = rows.dialect, quoted(GROUPS)
     value, point, start = (rows.internal(name) for name in ("value", "point", "start"))
     argument = sql("{} AS {}", rows.written(ranked.argument), value)
-    given = RowValue.of(ranked.argument, value, rows.table, dialect)
-    step = clamped_step(ranked.lattice, given, dialect)
     # One more column than the cap hashes, so that the two are independent.
     drawn = dialect.salted_bits(rows.salt, [rows.unit, *rows.keys, sql("0")])
     columns = join(", ", [rows.unit, *rows.keys])
-    found = rows.capped(rows.select([argument]))
-    if ranked.bits is not None:  # the step is named several times
-        step_name = rows.internal("step")
-        found = dialect.derived(sql("SELECT *, {} AS {} FROM {}", step.sql, step_name, found))
-        step = column(step_name, ranked.lattice.low, ranked.lattice.high, dialect=dialect)
+    found, place = _with_point(rows, ranked, value, rows.capped(rows.select([argument])))
     points = dialect.derived(
         sql(
             "SELECT {columns}, {place} AS {point}, {drawn} AS {start} FROM {}",
             found,
             columns=columns,
-            place=point_sql(ranked, step),
+            place=place,
             point=point,
             drawn=drawn,
             start=start,
@@ -340,6 +357,35 @@ def _placed(rows: PrivateRows, ranked: Ranked, chosen: Sql) -> Sql:
         same=same,
         chosen=chosen,
     )
+
+
+def _with_point(rows: PrivateRows, ranked: Ranked, value: Sql, found: Sql) -> tuple[Sql, Sql]:
+    """Write the source of rows with a ``value``, and the number of its point, NULL for none."""
+    dialect = rows.dialect
+    given = RowValue.of(ranked.argument, value, rows.table, dialect)
+    step = clamped_step(ranked.lattice, given, dialect)
+    if ranked.bits is not None:  # the step is named several times
+        step_name = rows.internal("step")
+        found = dialect.derived(sql("SELECT *, {} AS {} FROM {}", step.sql, step_name, found))
+        step = column(step_name, ranked.lattice.low, ranked.lattice.high, dialect=dialect)
+    return found, point_sql(ranked, step)
+
+
+def _streamed_points(rows: PrivateRows, ranked: Ranked) -> StreamedPoints:
+    """Write the rows that are streamed, with their points."""
+    value, point, last = rows.internal("value"), rows.internal("point"), ranked.points
+    argument = sql("{} AS {}", rows.written(ranked.argument), value)
+    found, place = _with_point(rows, ranked, value, rows.dialect.derived(rows.select([argument])))
+    source = sql(
+        "SELECT {}, coalesce({}, {}) AS {} FROM {}",
+        join(", ", [rows.unit, *rows.keys]),
+        place,
+        rows.dialect.integer(last),
+        point,
+        found,
+    )
+    here = column(sql("here.{}", point), 0, last, dialect=rows.dialect)
+    return StreamedPoints(rows, source, here)
 
 
 def point_sql(ranked: Ranked, step: Ranged) -> Sql:

@@ -25,7 +25,13 @@ from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.staged import StoredPairs
 from dpsql.policy.limits import BoundingLimit
 from dpsql.sql.rewrite.rows import PrivateRows
-from dpsql.sql.rewrite.streamed import HASH_COLUMN, UNIT_NUMBERS, Streamed, StreamedPairs
+from dpsql.sql.rewrite.streamed import (
+    HASH_COLUMN,
+    UNIT_NUMBERS,
+    Streamed,
+    StreamedPairs,
+    StreamedRows,
+)
 
 _T = TypeVar("_T")
 _FEW: Final = {False: 2, True: 4}
@@ -44,7 +50,7 @@ def bounded_by(
     """
     if bounding is BoundingLimit.SQL:
         return BoundedBy(why="limits.bounding of the policy")
-    if not rows.plan.measures:
+    if not rows.plan.measures and not rows.plan.quantiles:
         return BoundedBy(why="nothing is measured")
     streamed = Streamed(rows)
     objection = streamed.objection(read_often=read_often)
@@ -75,6 +81,9 @@ def streamed_rows(
     them are there.
     """
     plan = reading.plan
+    if not plan.measures:
+        every = np.arange(plan.block.domain_size)
+        return ExactRows(every + 1, _positions(plan.block, every), {}), {}
     rows = PrivateRows(plan, reading.salt, reading.dialect)
     streamed = Streamed(rows, [estimate.plan for estimate in reading.estimates])
     stored = reading.pairs
@@ -102,7 +111,10 @@ def streamed_rows(
 
 
 def read_stream(
-    streamed: Streamed, scratch: Scratch, groups: Sql | None, work: Callable[[IntegerStream], _T]
+    streamed: StreamedRows,
+    scratch: Scratch,
+    groups: Sql | None,
+    work: Callable[[IntegerStream], _T],
 ) -> _T:
     """Do work on the rows of a stream; units that are no integers have numbers for it."""
     if not streamed.numbered:
@@ -117,9 +129,16 @@ def specification_of_found(
     streamed: Streamed, scratch: Scratch, stored: StoredPairs | None
 ) -> Specification:
     """Find the keys of rows, stored as GROUPS, and write down the bounds."""
-    number = scratch.store(GROUPS, streamed.groups()) if stored is None else stored.groups
+    if stored is None:
+        scratch.store(GROUPS, streamed.groups())
+    return specification_of_stored(streamed, scratch)
+
+
+def specification_of_stored(streamed: Streamed, scratch: Scratch) -> Specification:
+    """Write down the bounds for the keys that are stored as GROUPS."""
     found = sql("SELECT {}, {} FROM {}", name(ROW_ID), name(HASH_COLUMN), name(GROUPS))
-    return streamed.specification(number, _by_row_id(*scratch.integers(found)))
+    hashes = _by_row_id(*scratch.integers(found))
+    return streamed.specification(len(hashes), hashes)
 
 
 def _by_row_id(ids: NDArray[np.int64], hashes: NDArray[np.int64]) -> NDArray[np.int64]:

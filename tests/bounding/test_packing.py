@@ -111,7 +111,7 @@ def keeping(share: int) -> Callable[..., partitions.Partitions]:
 
 
 @pytest.mark.parametrize("together", [1, 1 << 16])
-@pytest.mark.parametrize("groups", [2, 20, 3000, 1 << 31])
+@pytest.mark.parametrize("groups", [2, 20, 3000, 1 << 31, 1 << 50])
 @pytest.mark.parametrize("units", UNITS)
 def test_pairs_are_those_of_the_rows(units: str, groups: int, together: int) -> None:
     """One partition at a time and several, in memory and spilled, and the same names each time."""

@@ -9,6 +9,7 @@ first bits are a salted hash of the unit, and whose last ones tell it from other
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,7 +32,7 @@ from dpsql.core.sql_types import BIGINT, BOOLEAN, TINYINT, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import COUNTED_DISTINCT, Lattice, Measure, MeasureKind
 from dpsql.ir.plan import LeftOutPlan, LeftOutSubject
-from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
+from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.rewrite.left_out import outside
 from dpsql.sql.rewrite.rewrite import CountedValues, GatheredOf, Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -69,55 +70,19 @@ class StreamedPairs:
     groups: int | None
 
 
-class Streamed:
-    """The statements and the specification of a block whose rows are streamed.
+class StreamedRows(ABC):
+    """The statements of private rows that are streamed: of units, of groups, of the rows."""
 
-    ``estimates`` are taken at the same rows, and of further subjects, ``beside``, all that such
-    estimates would take is there.
-    """
-
-    def __init__(
-        self,
-        rows: PrivateRows,
-        estimates: Sequence[LeftOutPlan] = (),
-        beside: Sequence[LeftOutSubject] = (),
-    ) -> None:
+    def __init__(self, rows: PrivateRows) -> None:
         self.rows = rows
         self.dialect = rows.dialect
-        self._rewriter = Rewriter(rows)
-        self._columns: dict[Sql, _Column] = {}
-        self._gathered = tuple(self._rewriter.gathered())
-        self._sources = tuple(map(self._source, self._gathered))
-        self._outside: list[CountedValues] = []
-        self._estimates = tuple(map(self._estimated, estimates))
-        self._beside = tuple(map(self._clamped, beside))
 
-    def source(self, measure: int) -> MeasureColumns:
-        """Return the columns of a measure, by its index."""
-        return self._sources[measure]
+    @abstractmethod
+    def stream(self, groups: Sql | None) -> Sql:
+        """Write the rows: unit, number of the group from 0, and further columns.
 
-    def objection(self, *, read_often: bool = False) -> str | None:
-        """Say why these rows have to be bounded in SQL; None if they need not be.
-
-        SQL counts units in groups as fast, unless the pairs of both are ``read_often``.
+        ``groups`` names the table of :meth:`groups`; None where keys are declared.
         """
-        plan, block = self.rows.plan, self.rows.plan.block
-        kinds = {noisy.measure.kind for noisy in plan.measures}
-        if not kinds - COUNTED_DISTINCT and not read_often:
-            return "only units are counted"
-        if MeasureKind.DISTINCT in kinds:
-            return "distinct values are counted"
-        if block.rows_are_units:
-            return "each row is a unit"
-        if plan.bounding is not None and plan.bounding.weighted:
-            return "units are weighted"
-        if self.rows.known and self.numbered:
-            return "units are no integers of 64 bits, and to number them takes what it saves"
-        if self.rows.known and block.domain_size > _MOST_DECLARED:
-            return "there are too many declared groups"
-        if any(self._size(source) >= _LARGEST for source in self._sources):
-            return "sums do not fit 64 bits"
-        return None
 
     @property
     def numbered(self) -> bool:
@@ -164,6 +129,101 @@ class Streamed:
             self._derived(found),
         )
 
+    def _stream(
+        self, rows: Sql, groups: Sql | None, columns: Sequence[Sql], points: Ranged | None = None
+    ) -> Sql:
+        """Write rows with their unit and the number of their group, and further ``columns``.
+
+        With ``points`` of rows, the number is that of their group and point among all that are
+        there.
+        """
+        ours = sql("here.{}", self.rows.unit)
+        own = sql("who.{}", _NUMBER) if self.numbered else ours
+        unit = sql("{} AS {}", self.dialect.try_cast(own, BIGINT, BIGINT), self.rows.unit)
+        if groups is None:
+            number, most = self._position(), self.rows.plan.block.domain_size - 1
+        else:  # of a type that does not depend on how many there are
+            found = column(sql("there.{}", self.rows.row_id), 1, MOST_ROWS, dialect=self.dialect)
+            number, most = found - 1, 2**31 - 1
+        if points is not None:
+            number = number * (points.high + 1) + points
+            most = number.high
+        cast = self.dialect.try_cast(number.sql, _narrowest(0, most), BIGINT)
+        written = join(", ", [unit, sql("{} AS {}", cast, _NUMBER), *columns])
+        source = sql("{} AS here", self._derived(rows))
+        if self.numbered:
+            same = self.dialect.same(ours, sql("who.{}", self.rows.unit))
+            source = sql("{} JOIN {} AS who ON {}", source, quoted(UNIT_NUMBERS), same)
+        if groups is None:
+            return sql("SELECT {} FROM {}", written, source)
+        equal = (
+            self.dialect.same(sql("here.{}", key), sql("there.{}", key)) for key in self.rows.keys
+        )
+        same = join(" AND ", equal)
+        return sql("SELECT {} FROM {} JOIN {} AS there ON {}", written, source, groups, same)
+
+    def _position(self) -> Ranged:
+        """Write the place of declared keys among all that there can be, the last key's fastest."""
+        found: Ranged | None = None
+        for key, name in zip(self.rows.plan.block.keys, self.rows.keys, strict=True):
+            size = len(key.domain or ())
+            here = column(sql("here.{}", name), 1, size, dialect=self.dialect) - 1
+            found = here if found is None else found * size + here
+        return column(sql("0"), 0, 0, dialect=self.dialect) if found is None else found
+
+    def _derived(self, rows: Sql) -> Sql:
+        return self.dialect.derived(rows)
+
+
+class Streamed(StreamedRows):
+    """The statements and the specification of a block whose rows are streamed.
+
+    ``estimates`` are taken at the same rows, and of further subjects, ``beside``, all that such
+    estimates would take is there.
+    """
+
+    def __init__(
+        self,
+        rows: PrivateRows,
+        estimates: Sequence[LeftOutPlan] = (),
+        beside: Sequence[LeftOutSubject] = (),
+    ) -> None:
+        super().__init__(rows)
+        self._rewriter = Rewriter(rows)
+        self._columns: dict[Sql, _Column] = {}
+        self._gathered = tuple(self._rewriter.gathered())
+        self._sources = tuple(map(self._source, self._gathered))
+        self._outside: list[CountedValues] = []
+        self._estimates = tuple(map(self._estimated, estimates))
+        self._beside = tuple(map(self._clamped, beside))
+
+    def source(self, measure: int) -> MeasureColumns:
+        """Return the columns of a measure, by its index."""
+        return self._sources[measure]
+
+    def objection(self, *, read_often: bool = False) -> str | None:
+        """Say why these rows have to be bounded in SQL; None if they need not be.
+
+        SQL counts units in groups as fast, unless the pairs of both are ``read_often``.
+        """
+        plan, block = self.rows.plan, self.rows.plan.block
+        kinds = {noisy.measure.kind for noisy in plan.measures}
+        if not kinds - COUNTED_DISTINCT and not read_often:
+            return "only units are counted"
+        if MeasureKind.DISTINCT in kinds:
+            return "distinct values are counted"
+        if block.rows_are_units:
+            return "each row is a unit"
+        if plan.bounding is not None and plan.bounding.weighted:
+            return "units are weighted"
+        if self.rows.known and self.numbered:
+            return "units are no integers of 64 bits, and to number them takes what it saves"
+        if self.rows.known and block.domain_size > _MOST_DECLARED:
+            return "there are too many declared groups"
+        if any(self._size(source) >= _LARGEST for source in self._sources):
+            return "sums do not fit 64 bits"
+        return None
+
     def specification(self, groups: int, hashes: NDArray[np.int64] | None = None) -> Specification:
         """Write down the bounds, for so many groups; ``hashes`` are those of :meth:`groups`."""
         plan = self.rows.plan
@@ -184,34 +244,9 @@ class Streamed:
         )
 
     def stream(self, groups: Sql | None) -> Sql:
-        """Write the rows: unit, number of the group from 0, and the columns of the specification.
-
-        ``groups`` names the table of :meth:`groups`; None where keys are declared.
-        """
-        ours = sql("here.{}", self.rows.unit)
-        own = sql("who.{}", _NUMBER) if self.numbered else ours
-        unit = sql("{} AS {}", self.dialect.try_cast(own, BIGINT, BIGINT), self.rows.unit)
-        if groups is None:
-            number, type_ = self._position(), _narrowest(0, self.rows.plan.block.domain_size)
-        else:  # of a type that does not depend on how many there are
-            number, type_ = sql("there.{} - 1", self.rows.row_id), _INTEGER
-        number = sql("{} AS {}", self.dialect.try_cast(number, type_, BIGINT), _NUMBER)
+        """Write the rows: unit, number of the group, and the columns of the specification."""
         columns = [each.written(self.dialect, name) for name, each in self._columns.items()]
-        written = join(", ", [unit, number, *columns])
-        rows = sql("{} AS here", self._derived(self._rewriter.rows_in_steps(self._outside)))
-        if self.numbered:
-            same = self.dialect.same(ours, sql("who.{}", self.rows.unit))
-            rows = sql("{} JOIN {} AS who ON {}", rows, quoted(UNIT_NUMBERS), same)
-        if groups is None:
-            return sql("SELECT {} FROM {}", written, rows)
-        same = join(
-            " AND ",
-            (
-                self.dialect.same(sql("here.{}", key), sql("there.{}", key))
-                for key in self.rows.keys
-            ),
-        )
-        return sql("SELECT {} FROM {} JOIN {} AS there ON {}", written, rows, groups, same)
+        return self._stream(self._rewriter.rows_in_steps(self._outside), groups, columns)
 
     def pairs(self, groups: Sql) -> StreamedPairs:
         """Return the origin of its pairs; ``groups`` names the table of keys found in rows."""
@@ -219,17 +254,6 @@ class Streamed:
         spec = self.specification(known or 0)
         statement = self.stream(groups if known is None else None)
         return StreamedPairs(statement, spec.columns, tallies_of(spec), known)
-
-    def _derived(self, rows: Sql) -> Sql:
-        return self.dialect.derived(rows)
-
-    def _position(self) -> Sql:
-        """Write the place of declared keys among all that there can be, the last key's fastest."""
-        found = sql("0")
-        for key, name in zip(self.rows.plan.block.keys, self.rows.keys, strict=True):
-            size = self.dialect.integer(len(key.domain or ()))
-            found = sql("({}) * {} + here.{} - 1", found, size, name)
-        return found
 
     def _source(self, gathered: GatheredOf) -> MeasureColumns:
         """Return the columns that a measure is gathered from, and have them streamed."""
@@ -291,6 +315,23 @@ class Streamed:
             return measure.reach(rows)
         step = max(abs(measure.of_rows.low), abs(measure.of_rows.high))
         return max(2 * step, measure.reach(rows))
+
+
+class StreamedPoints(StreamedRows):
+    """The statements of rows whose values are ``points`` of a grid, numbered from 0.
+
+    Rows without a value are at the point after the last one.
+    """
+
+    def __init__(self, rows: PrivateRows, source: Sql, points: Ranged) -> None:
+        """``source`` is the query of units, keys and points."""
+        super().__init__(rows)
+        self._source = source
+        self._points = points
+
+    def stream(self, groups: Sql | None) -> Sql:
+        """Write the rows: unit, and the number of their group and point among all there are."""
+        return self._stream(self._source, groups, (), self._points)
 
 
 def _counts(measure: Measure) -> bool:

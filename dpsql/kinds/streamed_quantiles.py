@@ -1,0 +1,57 @@
+"""Quantiles whose units are bounded in NumPy: the values of the groups that come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.bounding.maker import pairs_of_units
+from dpsql.bounding.points import PointCounts, point_counts
+from dpsql.core.sql import name
+from dpsql.engines.base.engine import IntegerStream, Scratch
+from dpsql.ir.measures import Ranked
+from dpsql.kinds.base import GROUPS, BlockReading
+from dpsql.kinds.streamed import read_stream, specification_of_stored
+from dpsql.privacy.mechanisms.quantiles import Histograms
+from dpsql.sql.rewrite.rows import PrivateRows
+from dpsql.sql.rewrite.streamed import Streamed, StreamedPoints
+
+PointsOf = Callable[[PrivateRows, Ranked], StreamedPoints]
+"""Writes the rows of a block with the points of their values."""
+
+
+def streamed_histograms(
+    reading: BlockReading, scratch: Scratch, points_of: PointsOf
+) -> Callable[[Ranked, NDArray[np.int64]], Histograms]:
+    """Return how to count the rows of groups whose exact rows ``streamed_rows`` has read."""
+    plan = reading.plan
+    rows = PrivateRows(plan, reading.salt, reading.dialect)
+    if plan.declared:
+        spec, groups = Streamed(rows).specification(plan.block.domain_size), None
+    else:
+        spec, groups = specification_of_stored(Streamed(rows), scratch), name(GROUPS)
+
+    def counted(ranked: Ranked, ids: NDArray[np.int64]) -> Histograms:
+        points, there = ranked.points, np.flatnonzero((ids > 0) & (ids <= spec.groups))
+        fine = replace(
+            spec,
+            columns=(),
+            sources=(),
+            estimates=(),
+            groups=spec.groups * (points + 1),
+            kept=None,
+            hashes=None,
+        )
+
+        def work(stream: IntegerStream) -> PointCounts:
+            return point_counts(pairs_of_units(stream, fine), spec, points, ids[there] - 1)
+
+        found = read_stream(points_of(rows, ranked), scratch, groups, work)
+        owners = there[found.places]
+        ends = np.searchsorted(owners, np.arange(len(ids)), side="right")
+        return Histograms(ends, found.points, found.rows)
+
+    return counted
