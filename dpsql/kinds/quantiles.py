@@ -125,7 +125,7 @@ class QuantilesKind(GroupsKind):
 
     def bounded_by(self, dialect: Dialect, bounding: BoundingLimit) -> BoundedBy:
         """Choose NumPy where it bounds all that is asked, rows with their values too."""
-        return bounded_by(self.private_rows(0, dialect), bounding, read_often=True)
+        return bounded_by(self.private_rows(0, dialect), bounding)
 
     def of_values(self, part: Part, confidence: float) -> Iterator[str]:
         """Yield how far values are from the rank asked for; in thin data they can be far off."""

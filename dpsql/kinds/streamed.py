@@ -129,16 +129,14 @@ def specification_of_found(
     streamed: Streamed, scratch: Scratch, stored: StoredPairs | None
 ) -> Specification:
     """Find the keys of rows, stored as GROUPS, and write down the bounds."""
-    if stored is None:
-        scratch.store(GROUPS, streamed.groups())
-    return specification_of_stored(streamed, scratch)
+    number = scratch.store(GROUPS, streamed.groups()) if stored is None else stored.groups
+    return streamed.specification(number, stored_hashes(scratch))
 
 
-def specification_of_stored(streamed: Streamed, scratch: Scratch) -> Specification:
-    """Write down the bounds for the keys that are stored as GROUPS."""
+def stored_hashes(scratch: Scratch) -> NDArray[np.int64]:
+    """Read the hashes of the keys that are stored as GROUPS, in the order of their row ids."""
     found = sql("SELECT {}, {} FROM {}", name(ROW_ID), name(HASH_COLUMN), name(GROUPS))
-    hashes = _by_row_id(*scratch.integers(found))
-    return streamed.specification(len(hashes), hashes)
+    return _by_row_id(*scratch.integers(found))
 
 
 def _by_row_id(ids: NDArray[np.int64], hashes: NDArray[np.int64]) -> NDArray[np.int64]:

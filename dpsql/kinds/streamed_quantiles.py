@@ -14,7 +14,7 @@ from dpsql.core.sql import name
 from dpsql.engines.base.engine import IntegerStream, Scratch
 from dpsql.ir.measures import Ranked
 from dpsql.kinds.base import GROUPS, BlockReading
-from dpsql.kinds.streamed import read_stream, specification_of_stored
+from dpsql.kinds.streamed import read_stream, stored_hashes
 from dpsql.privacy.mechanisms.quantiles import Histograms
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.streamed import Streamed, StreamedPoints
@@ -32,7 +32,8 @@ def streamed_histograms(
     if plan.declared:
         spec, groups = Streamed(rows).specification(plan.block.domain_size), None
     else:
-        spec, groups = specification_of_stored(Streamed(rows), scratch), name(GROUPS)
+        hashes, groups = stored_hashes(scratch), name(GROUPS)
+        spec = Streamed(rows).specification(len(hashes), hashes)
 
     def counted(ranked: Ranked, ids: NDArray[np.int64]) -> Histograms:
         points, there = ranked.points, np.flatnonzero((ids > 0) & (ids <= spec.groups))

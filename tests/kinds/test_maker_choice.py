@@ -56,3 +56,15 @@ def test_pairs_that_rounds_read_again_are_worth_it_on_more_processors(
 
 def test_the_usual_limit_is_auto() -> None:
     assert Limits().bounding is BoundingLimit.AUTO
+
+
+def test_quantiles_are_bounded_where_sums_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world_file(tmp_path / "world.duckdb", "SELECT 1") as path:
+        pass
+    with dpsql.connect(path, policy(), tmp_path / "budget.db", ANALYST) as con:
+        for number, maker in {2: "NumPy: less work", 3: "SQL: it uses all proc"}.items():
+            monkeypatch.setattr("dpsql.kinds.streamed.processors", partial(int, number))
+            text = f"SELECT k, MEDIAN(n) AS m FROM visits GROUP BY k ORDER BY {number} + m"
+            assert con.explain(text).blocks[0].maker.startswith(maker)

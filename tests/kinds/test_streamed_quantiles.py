@@ -55,7 +55,7 @@ SALT = 2**61 + 4321
 
 
 def takes(plan: BlockPlan) -> bool:
-    return Streamed(PrivateRows(plan, 0, DUCKDB)).objection(read_often=True) is None
+    return Streamed(PrivateRows(plan, 0, DUCKDB)).objection() is None
 
 
 def by_numpy(plan: BlockPlan, salt: int = SALT, **how: int) -> Counted:
@@ -172,8 +172,8 @@ def moved(plan: BlockPlan, rows: Sequence[Row]) -> dict[object, list[str]]:
     def changed(without: Counted, whole: Counted) -> list[str]:
         none = [Counter[int]() for _ in _asked(plan)]
         keys = without.keys() | whole.keys()
-        sides = ({key: side.get(key, none) for key in keys} for side in (without, whole))
-        return violations(*sides, plan)
+        before, after = ({key: side.get(key, none) for key in keys} for side in (without, whole))
+        return violations(before, after, plan)
 
     return moved_by_units(rows, units_of(rows), rows_without, read, changed)
 

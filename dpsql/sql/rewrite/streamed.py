@@ -204,11 +204,12 @@ class Streamed(StreamedRows):
     def objection(self, *, read_often: bool = False) -> str | None:
         """Say why these rows have to be bounded in SQL; None if they need not be.
 
-        SQL counts units in groups as fast, unless the pairs of both are ``read_often``.
+        SQL counts units in groups as fast, unless the pairs of both are ``read_often``, or values
+        of their rows are.
         """
         plan, block = self.rows.plan, self.rows.plan.block
         kinds = {noisy.measure.kind for noisy in plan.measures}
-        if not kinds - COUNTED_DISTINCT and not read_often:
+        if not kinds - COUNTED_DISTINCT and not read_often and not plan.quantiles:
             return "only units are counted"
         if MeasureKind.DISTINCT in kinds:
             return "distinct values are counted"
