@@ -288,6 +288,13 @@ WITHOUT_OPTIONS = {
     "GROUP BY item",
     "SUM by 20 declared keys": "SELECT category, SUM(amount) AS s FROM visits WHERE amount > {} "
     "GROUP BY category",
+    "MEDIAN by item": "SELECT item, MEDIAN(amount) AS m FROM visits WHERE amount > {} "
+    "GROUP BY item",
+    "MEDIAN by 20 declared keys": "SELECT shelf, MEDIAN(amount) AS m FROM visits WHERE "
+    "amount > {} GROUP BY shelf",
+    "items by 20 declared keys": "SELECT category, COUNT(DISTINCT item) AS n FROM visits WHERE "
+    "amount > {} GROUP BY category",
+    "items": "SELECT DISTINCT item FROM visits WHERE amount > {}",
 }
 
 

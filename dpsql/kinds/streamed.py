@@ -53,7 +53,7 @@ def bounded_by(
     if not rows.plan.measures and not rows.plan.quantiles:
         return BoundedBy(why="nothing is measured")
     streamed = Streamed(rows)
-    objection = streamed.objection(read_often=read_often)
+    objection = streamed.objection(read_often=read_often or bool(rows.plan.quantiles))
     if objection is not None:
         return BoundedBy(why=objection)
     asked = bounding is BoundingLimit.ANY

@@ -1,4 +1,4 @@
-"""Quantiles whose units are bounded in NumPy: the values of the groups that come out."""
+"""Quantiles whose units are bounded in NumPy: the values of released groups."""
 
 from __future__ import annotations
 

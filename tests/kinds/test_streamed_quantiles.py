@@ -55,7 +55,7 @@ SALT = 2**61 + 4321
 
 
 def takes(plan: BlockPlan) -> bool:
-    return Streamed(PrivateRows(plan, 0, DUCKDB)).objection() is None
+    return Streamed(PrivateRows(plan, 0, DUCKDB)).objection(read_often=True) is None
 
 
 def by_numpy(plan: BlockPlan, salt: int = SALT, **how: int) -> Counted:

@@ -204,12 +204,12 @@ class Streamed(StreamedRows):
     def objection(self, *, read_often: bool = False) -> str | None:
         """Say why these rows have to be bounded in SQL; None if they need not be.
 
-        SQL counts units in groups as fast, unless the pairs of both are ``read_often``, or values
-        of their rows are.
+        SQL counts units in groups as fast, unless the pairs of both, or their rows, are
+        ``read_often``.
         """
         plan, block = self.rows.plan, self.rows.plan.block
         kinds = {noisy.measure.kind for noisy in plan.measures}
-        if not kinds - COUNTED_DISTINCT and not read_often and not plan.quantiles:
+        if not kinds - COUNTED_DISTINCT and not read_often:
             return "only units are counted"
         if MeasureKind.DISTINCT in kinds:
             return "distinct values are counted"
@@ -321,11 +321,11 @@ class Streamed(StreamedRows):
 class StreamedPoints(StreamedRows):
     """The statements of rows whose values are ``points`` of a grid, numbered from 0.
 
-    Rows without a value are at the point after the last one.
+    ``source`` is the query of units, keys and points. Rows without a value are at the point after
+    the last one.
     """
 
     def __init__(self, rows: PrivateRows, source: Sql, points: Ranged) -> None:
-        """``source`` is the query of units, keys and points."""
         super().__init__(rows)
         self._source = source
         self._points = points
