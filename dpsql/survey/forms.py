@@ -50,14 +50,18 @@ _CONSTANTS: Final = (
 """The operands of arithmetic: the extremes of constants."""
 _CASTS: Final = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", *WIDTHS),
-    *("VARCHAR", "DATE", "TIMESTAMP", "UUID"),
+    *("VARCHAR", "DATE", "TIMESTAMP", "TIME", "UUID"),
 )
 
 _OF_ANY: Final = ("a IS NULL", "concat(a, 'x')", "a || 'x'")
 _OF_NUMBERS: Final = (
     *("-a", "1 - a", "-a // 3", "abs(a)", "sign(a)", "log(a)", "log10(a)", "log2(a)"),
     *("floor(a)", "ceil(a)"),
-    *("trunc(a)", "round(a)", *(f"round(a, {places})" for places in (0, 1, 2, 6, 9, 15))),
+    *(
+        "trunc(a)",
+        "round(a)",
+        *(f"round(a, {places})" for places in (0, 1, 2, 6, 9, 15, -1, -3, -15)),
+    ),
     *(f"a {sign} {constant}" for sign in _SIGNS for constant in _CONSTANTS),
     *("a > 1", "a <= 1.5", "a = 1e0", "a = 2", "a < 2", "a >= 2", "a IS DISTINCT FROM 0"),
     *("a IS DISTINCT FROM 2", "a BETWEEN 0 AND 1", "a BETWEEN -1 AND 2.5", "a BETWEEN 0 AND 70000"),
@@ -109,6 +113,7 @@ _OF_MOMENTS: Final = (
     *("a = DATE '1999-12-31'", "a BETWEEN '1970-01-01' AND '2024-12-31'"),
     *("a IN ('2024-02-29', '1970-01-01')", "a < TIMESTAMP '2024-02-29 12:00:00'"),
     *("a = TIMESTAMP '2021-01-03 00:00:00'", "greatest(a, a)", "coalesce(a, DATE '2000-01-01')"),
+    *(f"time_bucket(INTERVAL {w}, a)" for w in ("15 MINUTE", "90 SECOND", "10 DAY", "2 WEEK")),
     "year(a) * 100 + month(a)",
 )
 _OF_ALIKE: Final = (
@@ -119,7 +124,12 @@ _OF_ALIKE: Final = (
 _OF_BESIDE: Final = ("nullif(a, b)", "greatest(a, b)", "least(a, b)")
 _OF_TWO_TEXTS: Final = ("a || b", "a LIKE b", "a NOT LIKE b")
 _OF_TWO_NUMBERS: Final = tuple(f"a {sign} b" for sign in _SIGNS)
-_OF_TWO_MOMENTS: Final = ("a - b", *(f"date_diff('{unit}', a, b)" for unit in _UNITS))
+_OF_TWO_MOMENTS: Final = (
+    *("a - b", "epoch(a - b)", "a - b BETWEEN INTERVAL 90 MINUTE AND INTERVAL 30 DAY"),
+    *(f"date_diff('{unit}', a, b)" for unit in _UNITS),
+    *(f"EXTRACT({part} FROM a - b)" for part in ("day", "hour", "minute", "second")),
+    *(f"a - b {sign} INTERVAL 1 DAY" for sign in _COMPARISONS[:6]),
+)
 _NESTED: Final = (
     ComparedForm("((a + b) * (a - b) + a * a) // (b + 1)", (INTEGER, INTEGER)),
     ComparedForm("((a + b) * (a - b) + a * a) // (b + 1)", (BIGINT, BIGINT)),
@@ -195,6 +205,8 @@ def of_two() -> dict[tuple[SqlType, ...], list[str]]:
         add(types, *_OF_TWO_MOMENTS)
     for type_ in (SMALLINT, INTEGER):
         add((DATE, type_), "a + b", "a - b")
+    for types in product(_MOMENTS, (SMALLINT, INTEGER, BIGINT)):
+        add(types, *(f"a {sign} INTERVAL (b) {unit}" for sign in "+-" for unit in _UNITS))
     add((VARCHAR, VARCHAR), *_OF_TWO_TEXTS)
     add((BOOLEAN, BOOLEAN), "a AND b", "a OR b")
     for form in _NESTED:

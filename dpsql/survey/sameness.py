@@ -83,6 +83,10 @@ _NOTES: Final[Mapping[str, Mapping[str, _Note]]] = {
         "CAST AS INTEGER(VARCHAR)": _INTEGERS_AS_NULL,
         "CAST AS BIGINT(VARCHAR)": _INTEGERS_AS_NULL,
         "CAST AS DOUBLE(VARCHAR)": _NUMBERS_AS_NULL,
+        "CAST AS DATE(VARCHAR)": _Note("texts other than 2024-02-29 are NULL", _is_null),
+        "CAST AS TIMESTAMP(VARCHAR)": _Note(
+            "texts other than 2024-02-29 and 2024-02-29 23:59:59.5 are NULL", _is_null
+        ),
     },
     "spark": {
         "lower(VARCHAR)": _Note(
@@ -307,7 +311,7 @@ def case_of(form: ComparedForm, dialect: ServerDialect) -> Case | None:
     rules = RowExpressions(table, dialect.rows, None)
     try:
         in_duckdb = total_sql(tree.copy(), table, TWIN)
-        made = rules.settled(total(tree, table, dialect))
+        made = rules.result(total(tree, table, dialect)).settled
     except QueryRefused:
         return None
     call, alike = rules.calls[-1] if rules.calls else ("", True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -17,17 +18,33 @@ PLACE: Final = Path(__file__).with_suffix(".json")
 
 def digests(version: EngineVersion, asked: Iterable[ComparedForm] | None = None) -> dict[str, str]:
     """Digest what is written today of all forms that are about a call, with their types."""
+    return {
+        call: hashlib.sha256("\n".join(sorted(text for _, text in made)).encode()).hexdigest()[:12]
+        for call, made in _written(version, asked).items()
+    }
+
+
+def changed(version: EngineVersion) -> list[ComparedForm]:
+    """List the forms about calls whose SQL is not that of the last survey."""
+    known = kept().get(str(version), {})
+    redone = {call for call, digest in digests(version).items() if known.get(call) != digest}
+    found = {form for call in redone for form, _ in _written(version)[call]}
+    return [form for form in forms() if form in found]
+
+
+@cache
+def _written(
+    version: EngineVersion, asked: Iterable[ComparedForm] | None = None
+) -> dict[str, list[tuple[ComparedForm, str]]]:
+    """Write all forms that are about a call, by that."""
     dialect = unjudged(version)
-    written: dict[str, list[str]] = {}
+    written: dict[str, list[tuple[ComparedForm, str]]] = {}
     for form in forms() if asked is None else asked:
         case = case_of(form, dialect)
         if case is not None and case.call:
             made = f"{case.type} {case.server.render(dialect.renderer)}"
-            written.setdefault(case.call, []).append(made)
-    return {
-        call: hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()[:12]
-        for call, texts in sorted(written.items())
-    }
+            written.setdefault(case.call, []).append((form, made))
+    return dict(sorted(written.items()))
 
 
 def kept() -> dict[str, dict[str, str]]:

@@ -19,7 +19,17 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, join, name, sql
-from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, TINYINT, VARCHAR, SqlType
+from dpsql.core.sql_types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTERVAL,
+    TIMESTAMP,
+    TINYINT,
+    VARCHAR,
+    SqlType,
+)
 from dpsql.engines.base.row_engine import RowEngine, Write
 from dpsql.engines.base.row_types import (
     BLANKS,
@@ -31,15 +41,16 @@ from dpsql.engines.base.row_types import (
     number_type,
     shared_type,
 )
+from dpsql.engines.embedded.letters import lowered
 from dpsql.engines.evidence.verdicts import Verdicts
 from dpsql.errors import QueryRefused
 from dpsql.syntax.arguments import (
     NodeArguments,
     Rules,
+    extracted_part,
     grouped_rules,
     reads,
     when_branches,
-    word_of,
 )
 from dpsql.syntax.row_functions import (
     ANY_NUMBERS,
@@ -76,6 +87,15 @@ _WHOLE: Final[Mapping[type[exp.Expr], str]] = {
 _UNITS: Final = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 _TRIMMED: Final = {"None": "trim", "BOTH": "trim both", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _INTERVAL: Final = NodeArguments("this unit")
+_MICROSECONDS: Final[Mapping[str, int]] = {
+    "week": 7 * 86_400_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+}
+"""Units of which each has one length."""
+_MOST_PLACES: Final = 15  # before the point that a double is rounded to
 _COUNT: Final = re.compile(r"-?[0-9]{1,9}")
 _UNLIKE: Final = "its values are of different types"
 _CAST_AS: Final = {"DECIMAL": "DECIMAL(18,3)", "TIMESTAMPNTZ": "TIMESTAMP"}
@@ -105,6 +125,14 @@ class RowExpressions:
         if self._engine.longest is not None and made.sql.size > self._engine.longest:
             hint = "Compute some of it in a subquery."
             raise self._refused("an expression of this size", "it is too large", hint)
+        return made
+
+    def result(self, node: exp.Expr) -> TypedValue:
+        """Write an expression whose value is read: lengths of time are computed with alone."""
+        made = self.value(node)
+        if made.type == INTERVAL:
+            hint = "Take date_diff('day', …, …), or EXTRACT(epoch FROM …), of both moments."
+            raise self._refused("a length of time", "it is computed with there alone", hint)
         return made
 
     def values(self, *nodes: exp.Expr) -> list[TypedValue]:
@@ -451,7 +479,8 @@ class RowExpressions:
 
     def _rounded_to(self, word: str, found: TypedValue, digits: exp.Expr) -> TypedValue:
         places = self.value(digits).constant
-        if word != "round" or not isinstance(places, int) or places < 0:
+        least = -_MOST_PLACES if found.kind == "DOUBLE" else 0
+        if word != "round" or not isinstance(places, int) or not least <= places:
             raise self._refused(f"{word}({found.kind}, …)", "digits are a constant of ROUND there")
         type_, decimal = found.type, found.kind == "DECIMAL"
         if decimal:
@@ -514,6 +543,8 @@ class RowExpressions:
         self, word: str, takes: Sequence[str], gives: SqlType, *nodes: exp.Expr
     ) -> TypedValue:
         given = self.values(*nodes)
+        if [value.type for value in given] == [INTERVAL] and "TIMESTAMP" in takes:
+            return self._made(f"{word} apart", given, gives, word=word)
         operands = [self._operand(word, takes, value) for value in given]
         return self._made(word, operands, gives, given=given)
 
@@ -557,9 +588,12 @@ class RowExpressions:
 
     def like(self, node: exp.Expr) -> TypedValue:
         operands = [self._text("like", part) for part in (node.this, node.expression)]
+        pattern = operands[1].constant
+        if isinstance(node, exp.ILike):
+            operands = [self._made("lower", [text], VARCHAR) for text in operands]
+            pattern = None if pattern is None else lowered(str(pattern))
         operation = "not like" if node.args.get("negate") else "like"
         given: list[TypedValue | str] = [operands[0], "pattern"]
-        pattern = operands[1].constant
         return self._made(operation, operands, BOOLEAN, pattern, given=given, word="like")
 
     def joined(self, node: exp.Expr) -> TypedValue:
@@ -613,27 +647,60 @@ class RowExpressions:
         if operation not in self._engine.operations:
             raise self._refused(f"date_diff('{unit}')", "it has no equal there")
         if end.kind != start.kind and not self._engine.mixes:
-            raise self._unfit("date_diff", [end, start], _UNLIKE)
+            _, (end, start) = self._alike("date_diff", [end, start])
         return self._made(operation, [end, start], BIGINT, given=[start, end], unit=unit)
 
     def _moved(self, sign: str, moment: TypedValue, interval: exp.Interval) -> TypedValue:
         """Write a date or timestamp plus or minus a constant number of units."""
-        unit = _unit(interval).removesuffix("s")
-        count = interval.this if _INTERVAL.hold(interval) else None
-        text = count.name if isinstance(count, exp.Literal) and is_row_node(count) else ""
-        known = unit in _UNITS and _COUNT.fullmatch(text) is not None
-        if moment.kind not in MOMENTS or not known:
+        found = _constant_interval(interval)
+        if moment.kind in MOMENTS and found is None and isinstance(interval.this, exp.Paren):
+            return self._moved_by(sign, moment, interval)
+        if moment.kind not in MOMENTS or found is None:
             raise self._refused(
                 "an interval", "a constant number of units is added to a date there"
             )
+        text, unit = found
         operation = f"{sign} interval"
         return self._made(operation, [moment], TIMESTAMP, text, unit, word=operation, unit=unit)
+
+    def _moved_by(self, sign: str, moment: TypedValue, interval: exp.Interval) -> TypedValue:
+        """Write a date or timestamp plus or minus a computed number of units."""
+        unit, count = _unit(interval).removesuffix("s"), self.settled(interval.this)
+        operation = f"{sign} number of {unit}s"
+        if operation not in self._engine.operations or count.kind not in INTEGERS:
+            why = f"no {count.kind} number of this unit is added to a date there"
+            raise self._refused("an interval", why)
+        return self._made(operation, [moment, count], TIMESTAMP, word=operation, fails=True)
+
+    def interval(self, node: exp.Expr) -> TypedValue:
+        """Write a constant length of time, which lengths are compared with."""
+        return TypedValue(self._operation("length of time")(self._length(node)), INTERVAL)
+
+    def _length(self, node: exp.Expr | None) -> int:
+        """Read a constant length of time, in microseconds. Raises ``QueryRefused`` for others."""
+        found = _constant_interval(node)
+        if found is None or found[1] not in _MICROSECONDS:
+            why = "a length of time is a constant number of weeks, days, hours, or shorter there"
+            raise self._refused("an interval", why)
+        return int(found[0]) * _MICROSECONDS[found[1]]
+
+    def bucket(self, node: exp.Expr) -> TypedValue:
+        """Write time_bucket: the last moment by a number of whole lengths from 2000-01-03 on."""
+        found, length = self._moment("time_bucket", node.expression), self._length(node.this)
+        whole_days = length % _MICROSECONDS["day"] == 0
+        if length <= 0 or (found.kind == "DATE" and not whole_days):
+            raise self._refused("time_bucket", "its length is above zero, of dates in whole days")
+        operation = f"time_bucket {'day' if found.kind == 'DATE' else 'moment'}"
+        return self._made(operation, [found], found.type, length)
 
     def _of_dates(self, sign: str, one: TypedValue, two: TypedValue) -> TypedValue:
         if one.kind == two.kind == "DATE":
             return self._made(f"{sign} date", [one, two], BIGINT)
         if one.kind == "DATE" and two.kind in ("SMALLINT", "INTEGER"):
             return self._made(f"{sign} days", [one, two], DATE, fails=True)
+        if {one.kind, two.kind} <= set(MOMENTS):
+            _, moments = self._alike(sign, [one, two])
+            return self._made(f"{sign} moments", moments, INTERVAL, word=f"{sign} moments")
         raise self._unfit(sign, [one, two])
 
 
@@ -646,13 +713,22 @@ def number_value(text: str, engine: RowEngine) -> TypedValue:
     return TypedValue(engine.number(text, type_), type_, constant)
 
 
+def _constant_interval(node: exp.Expr | None) -> tuple[str, str] | None:
+    """Return the number and the unit of a constant interval; None for anything else."""
+    if not isinstance(node, exp.Interval) or not _INTERVAL.hold(node):
+        return None
+    unit, count = _unit(node).removesuffix("s"), node.this
+    text = count.name if isinstance(count, exp.Literal) and is_row_node(count) else ""
+    return (text, unit) if unit in _UNITS and _COUNT.fullmatch(text) else None
+
+
 def _sort(value: TypedValue) -> str:
     """Name the sort of a number: operations on integers of any size are written alike."""
     return "integer" if value.kind in INTEGERS else value.kind.lower()
 
 
 def _unit(node: exp.Expr) -> str:
-    return (word_of(node.args.get("unit")) or "").lower()
+    return extracted_part(node.args.get("unit"))
 
 
 def _called(node: exp.Expr) -> str:
@@ -684,11 +760,12 @@ RULES: Final[Rules[_Rule]] = grouped_rules(
             exp.Left: RowExpressions.side,
             exp.Right: RowExpressions.side,
             exp.Extract: RowExpressions.extract,
+            exp.DateBin: RowExpressions.bucket,
             **dict.fromkeys(_COMPARISONS, RowExpressions.comparison),
             **dict.fromkeys(_SIGNS, RowExpressions.arithmetic),
         },
         "this expression safe?": {exp.DPipe: RowExpressions.joined},
-        "this expression negate": {exp.Like: RowExpressions.like},
+        "this expression negate": {exp.Like: RowExpressions.like, exp.ILike: RowExpressions.like},
         "this low high": {exp.Between: RowExpressions.between},
         "this expressions": {
             exp.Anonymous: RowExpressions.tried,
@@ -710,7 +787,8 @@ RULES: Final[Rules[_Rule]] = grouped_rules(
             exp.TimestampTrunc: RowExpressions.truncated,
             exp.DateTrunc: RowExpressions.truncated,
         },
-        "this expression unit date_part_boundary!": {exp.DateDiff: RowExpressions.difference},
+        "this expression unit date_part_boundary?": {exp.DateDiff: RowExpressions.difference},
+        "this unit?": {exp.Interval: RowExpressions.interval},
     },
     {node: reads(each.reads, RowExpressions.function) for node, each in ROW_FUNCTIONS.items()},
 )

@@ -28,8 +28,8 @@ class ServerDialect(Dialect):
 
     def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write the tree with a guard at each operation that could fail."""
-        return RowExpressions(table, self.rows, self.verdicts).value(tree).sql
+        return RowExpressions(table, self.rows, self.verdicts).result(tree).sql
 
     def type_of(self, tree: exp.Expr, table: Table) -> SqlType:
         """Return the type that DuckDB gives the expression."""
-        return RowExpressions(table, self.rows, self.verdicts).value(tree.copy()).type
+        return RowExpressions(table, self.rows, self.verdicts).result(tree.copy()).type

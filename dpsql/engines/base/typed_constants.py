@@ -20,7 +20,7 @@ from dpsql.engines.base.row_types import INTEGERS, MOST_DIGITS
 
 _DATE: Final = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})")
 _TIME: Final = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
-_TIMESTAMP: Final = re.compile(rf"\d{{4}}-\d\d-\d\d([ T]{_TIME.pattern})?")
+_TIMESTAMP: Final = re.compile(rf"(\d{{4}}-\d\d-\d\d)([ T]({_TIME.pattern})Z?)?")
 _TRUTHS: Final = {"t": "true", "1": "true", "f": "false", "0": "false"}
 
 
@@ -79,10 +79,11 @@ def _date(text: str, type_: SqlType) -> str | None:
 
 
 def _timestamp(text: str, type_: SqlType) -> str | None:
-    written = _padded(text)
-    if not _TIMESTAMP.fullmatch(written):
+    found = _TIMESTAMP.fullmatch(_padded(text))
+    if found is None:
         return None
-    return datetime.datetime.fromisoformat(written).isoformat(" ")
+    day, time = found[1], found[3] or "00:00:00"
+    return datetime.datetime.fromisoformat(f"{day} {time}").isoformat(" ")
 
 
 def _padded(text: str) -> str:

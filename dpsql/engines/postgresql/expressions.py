@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 from sqlglot import exp
 
@@ -19,6 +19,7 @@ from dpsql.core.sql_types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, SqlType
 from dpsql.engines.base.row_engine import Refusing, RowEngine, Write, named_by_number
 from dpsql.engines.base.row_expressions import number_value
 from dpsql.engines.base.row_types import INTEGERS, MOST_TEXT_BYTES, TypedValue
+from dpsql.engines.embedded.letters import other_case
 from dpsql.engines.postgresql import types as pg
 from dpsql.engines.postgresql.reading import within_years
 from dpsql.engines.postgresql.types import once
@@ -31,6 +32,10 @@ _REFUSED: Final = Refusing("of a PostgreSQL database", "postgresql.md")
 _YEARS: Final = 4000  # that may be added to a date, so that the server can hold the result
 _DAYS: Final = 1_400_000
 _MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}
+_MONTHS_KNOWN: Final = (13, 120_001)  # 12 for each year, from the year 1 to the end of 9999
+_SECONDS_KNOWN: Final = (-62_135_596_800, 253_402_300_800)  # from 1970 on, of the same years
+_FIRST_BUCKET: Final = 946_857_600_000_000  # microseconds from 1970 to Monday, 2000-01-03
+_MOST_PLACES: Final = 15
 _SECONDS: Final = {"week": 7 * 86_400, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
 
 
@@ -101,6 +106,12 @@ def _product_of_decimals(one: TypedValue, two: TypedValue, type_: SqlType) -> Sq
 
 def _whole_decimal(word: Sql) -> Write:
     return lambda value, type_: pg.decimal_or_null(sql("{}({})", word, value.sql), type_)
+
+
+def _integer_to_places(value: Sql, type_: SqlType, places: int) -> Sql:
+    if places < 0:
+        raise _REFUSED("round", "digits of an integer are none before the point there")
+    return value
 
 
 def _rounded_decimal(value: TypedValue, type_: SqlType, places: int) -> Sql:
@@ -263,12 +274,89 @@ def _exponential(value: Sql) -> Sql:
     )
 
 
+def _power(a: Sql, b: Sql) -> Sql:
+    """Write a power; logarithms tell where it is too large or too small for the server."""
+    log = sql("ln(abs({}))", a)
+    return sql(
+        "CASE WHEN {a} = 0 AND {b} < 0 THEN "
+        "CASE WHEN CAST({a} AS TEXT) = '-0' AND {odd} THEN {minus} ELSE {infinity} END "
+        "WHEN {a} = {minus} AND trunc({b}) <> {b} THEN "
+        "CASE WHEN {b} > 0 THEN {infinity} ELSE 0 END "
+        "WHEN {a} < 0 AND trunc({b}) <> {b} THEN {nan} "
+        "WHEN {a} = 0 OR abs({a}) = 1 OR {b} IN (0, 1) OR {endless} OR {either} "
+        "THEN power({a}, {b}) "
+        "WHEN {b} * sign({log}) > abs({most} / {log}) THEN {signed} * {infinity} "
+        "WHEN {b} * sign({log}) < -abs({least} / {log}) THEN {signed} * 0e0 "
+        "WHEN {b} IS NOT NULL THEN power({a}, {b}) END",
+        a=a,
+        b=b,
+        odd=_odd(b),
+        log=log,
+        minus=pg.MINUS_INFINITY,
+        infinity=pg.INFINITY,
+        nan=pg.NAN,
+        endless=_endless(a),
+        either=_endless(b),
+        most=_LOG_LARGEST,
+        least=_LOG_LEAST,
+        signed=sql("CASE WHEN {} < 0 AND {} THEN -1e0 ELSE 1e0 END", a, _odd(b)),
+    )
+
+
+def _odd(value: Sql) -> Sql:
+    """Write whether a double is an odd integer: all of 2^53 and more are even."""
+    half = sql("({} * 0.5e0)", value)
+    whole = sql("trunc({v}) = {v} AND trunc({half}) <> {half}", v=value, half=half)
+    return sql("(abs({}) < {} AND {})", value, pg.double_sql(2.0**53), whole)
+
+
+def _double_to_places(value: Sql, places: int) -> Sql:
+    """Write round to digits through a product, or a quotient, as DuckDB does."""
+    if abs(places) > _MOST_PLACES:
+        raise _REFUSED("round", f"digits are a constant from -{_MOST_PLACES} to {_MOST_PLACES}")
+    size = 10.0 ** abs(places)
+    unit = pg.double_sql(size)
+    up, down = (sql("*"), sql("/")) if places >= 0 else (sql("/"), sql("*"))
+
+    def rounded(v: Sql) -> Sql:
+        made = sql("({} {} {})", pg.half_away(sql("({} {} {})", v, up, unit)), down, unit)
+        most, least = (2.0**1023 / size, 0.0) if places >= 0 else (2.0**1023, 1.0)
+        return sql(
+            "CASE WHEN abs({v}) <= {most} THEN CASE WHEN abs({v}) < {least} THEN {v} * 0e0 "
+            "ELSE {made} END ELSE {v} END",
+            v=v,
+            most=pg.double_sql(most),
+            least=pg.double_sql(least),
+            made=made,
+        )
+
+    return once(value, rounded)
+
+
 def _twice(write: Callable[[Sql, Sql], Sql]) -> Write:
     """Wrap a writer of two operands so that each operand is computed once."""
     return lambda one, two: once(one, lambda a: once(two, lambda b: write(a, b)))
 
 
 # -- texts ----------------------------------------------------------------------------------------
+
+
+def _cased(word: Literal["lower", "upper"]) -> Write:
+    """Write upper or lower: of ASCII as the collation "C" has it, and letter by letter beyond."""
+
+    def write(text: Sql) -> Sql:
+        letters, others = other_case(word)
+        called = sql("{}({})", bare_word(word), text)
+        given = sql("{}, {}, {}", called, pg.text_literal(letters), pg.text_literal(others))
+        return sql(
+            "CASE WHEN octet_length({text}) = char_length({text}) THEN {called} "
+            "ELSE translate({given}) END",
+            text=text,
+            called=called,
+            given=given,
+        )
+
+    return lambda text: once(text, write)
 
 
 def _joined(one: Sql, two: Sql) -> Sql:
@@ -373,22 +461,6 @@ def _quoted_in_format(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _date_of_parts(year: Sql, month: Sql, day: Sql) -> Sql:
-    """Write make_date, NULL where there is no such day in the years 1 to 9999."""
-    whole = [sql("CAST({} AS INTEGER)", each) for each in (year, month, day)]
-    first = sql("make_date({}, {}, 1)", *whole[:2])
-    last = sql("EXTRACT(day FROM {} + INTERVAL '1 month -1 day')", first)
-    return sql(
-        "CASE WHEN {year} BETWEEN 1 AND 9999 AND {month} BETWEEN 1 AND 12 "
-        "AND {day} BETWEEN 1 AND 31 THEN CASE WHEN {day} <= {last} THEN make_date({parts}) END END",
-        year=year,
-        month=month,
-        day=day,
-        last=last,
-        parts=join(", ", whole),
-    )
-
-
 def _part(part: Sql) -> Write:
     return lambda moment: sql("CAST(trunc(EXTRACT({} FROM {})) AS BIGINT)", part, moment)
 
@@ -429,12 +501,73 @@ def _days(sign: Sql) -> Write:
     return write
 
 
+def _moved(sign: Sql, unit: str) -> Write:
+    """Move a moment by a number of units, NULL where it leaves the years 1 to 9999."""
+    months, seconds = _MONTHS.get(unit, 0), _SECONDS.get(unit, 0)
+    days, left = divmod(seconds, _SECONDS["day"])
+    length = f"{months} month" if months else f"{left} second" if left else f"{days} day"
+    first, end = _MONTHS_KNOWN if months else _SECONDS_KNOWN
+
+    def write(moment: Sql, count: Sql) -> Sql:
+        def moved(number_of: Sql) -> Sql:
+            place = _month(moment) if months else sql("EXTRACT(epoch FROM {})", moment)
+            apart = sql("CAST({} AS NUMERIC) * {}", number_of, months or seconds)
+            by = sql("CAST({} AS DOUBLE PRECISION) * INTERVAL {}", number_of, literal(length))
+            return sql(
+                "CASE WHEN {place} {sign} {apart} >= {first} AND {place} {sign} {apart} < {end} "
+                "THEN CAST({moment} AS TIMESTAMP) {sign} {by} END",
+                place=place,
+                sign=sign,
+                apart=apart,
+                first=digits(first),
+                end=digits(end),
+                moment=moment,
+                by=by,
+            )
+
+        return once(count, moved)
+
+    return write
+
+
+def _microseconds(moment: Sql) -> Sql:
+    return sql("(EXTRACT(epoch FROM CAST({} AS TIMESTAMP)) * 1000000)", moment)
+
+
+def _bucketed(moment: Sql, length: int) -> Sql:
+    since = sql("({} - {})", _microseconds(moment), digits(_FIRST_BUCKET))
+    whole = digits(length)
+    beyond = sql("((({since} % {whole}) + {whole}) % {whole})", since=since, whole=whole)
+    back = sql("INTERVAL '1 microsecond' * CAST({} AS DOUBLE PRECISION)", beyond)
+    return once(sql("(CAST({} AS TIMESTAMP) - {})", moment, back), within_years)
+
+
+def _whole_weeks(end: Sql, start: Sql) -> Sql:
+    days = sql("(CAST({} AS DATE) - CAST({} AS DATE))", end, start)
+    return sql("CAST({} / 7 AS BIGINT)", days)
+
+
+def _units_of(seconds: int) -> Callable[[Sql], Sql]:
+    """Number the units of so many seconds."""
+    length = digits(seconds * 1_000_000)
+    return lambda moment: sql("floor({} / {})", _microseconds(moment), length)
+
+
 def _difference(of: Callable[[Sql], Sql]) -> Write:
     return lambda end, start: sql("CAST({} - {} AS BIGINT)", of(end), of(start))
 
 
 def _year(moment: Sql) -> Sql:
     return sql("EXTRACT(year FROM {})", moment)
+
+
+def _quarter(moment: Sql) -> Sql:
+    return sql("EXTRACT(quarter FROM {})", moment)
+
+
+def _seconds(moment: Sql) -> Sql:
+    whole = sql("CAST(EXTRACT(epoch FROM {}) * 1000000 AS DOUBLE PRECISION)", moment)
+    return sql("({} / {})", whole, pg.double_sql(1e6))
 
 
 def _month(moment: Sql) -> Sql:
@@ -446,6 +579,7 @@ def _trimmed(word: Sql) -> Write:
     return lambda text, blanks: sql("{}({}, {})", word, text, literal(blanks))
 
 
+_OF_LENGTHS: Final = ("day", "hour", "minute", "second")
 _PARTS: Final = ("year", "quarter", "month", "week", "day", "isodow", "hour", "minute", "second")
 _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
     {
@@ -491,12 +625,18 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "ceil double": lambda v: sql("ceil({})", v),
         "trunc double": lambda v: sql("trunc({})", v),
         "round double": pg.half_away,
+        "round to integer": _integer_to_places,
+        "round to double": _double_to_places,
+        "trunc integer": lambda v, type_: v,
+        "pow": _twice(_power),
         "sqrt": lambda v: once(v, _root),
         "exp": lambda v: once(v, _exponential),
         "ln": lambda v: once(v, _logarithm(sql("ln"))),
-        "log": lambda v: once(v, _logarithm(sql("log"))),
+        **dict.fromkeys(("log", "log10"), lambda v: once(v, _logarithm(sql("log")))),
         "isnan": lambda v: sql("({})", _is_nan(v)),
         "length": lambda v: sql("CAST(char_length({}) AS BIGINT)", v),
+        "lower": _cased("lower"),
+        "upper": _cased("upper"),
         "substr": _substring,
         "left": lambda v, size: sql("left({}, {})", v, size),
         "right": lambda v, size: sql("right({}, {})", v, size),
@@ -521,12 +661,8 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         **{name: _part(bare_word(name)) for name in _PARTS},
         "dayofyear": _part(sql("doy")),
         "dayofweek": _part(sql("dow")),
-        "epoch": lambda v: sql(
-            "(CAST(EXTRACT(epoch FROM {}) * 1000000 AS DOUBLE PRECISION) / {})",
-            v,
-            pg.double_sql(1e6),
-        ),
-        "make_date": _date_of_parts,
+        "epoch": _seconds,
+        "make_date": pg.date_of_parts,
         "strftime": _formatted,
         "dayname": _named(sql("dow"), DAYS, 0),
         "monthname": _named(sql("month"), MONTHS, 1),
@@ -539,12 +675,29 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         ),
         "date_diff year": _difference(_year),
         "date_diff month": _difference(_month),
+        "date_diff quarter": _difference(lambda v: sql("({} * 4 + {})", _year(v), _quarter(v))),
         "date_diff day": _difference(lambda v: sql("CAST({} AS DATE)", v)),
+        "date_diff week": _whole_weeks,
+        **{
+            f"date_diff {unit}": _difference(_units_of(_SECONDS[unit]))
+            for unit in ("hour", "minute", "second")
+        },
+        "time_bucket moment": _bucketed,
+        "time_bucket day": lambda v, length: sql("CAST({} AS DATE)", _bucketed(v, length)),
+        "length of time": lambda length: sql("INTERVAL {}", literal(f"{length} microsecond")),
+        "- moments": lambda a, b: sql("({} - {})", a, b),
+        **{f"{name} apart": _part(bare_word(name)) for name in _OF_LENGTHS},
+        "epoch apart": _seconds,
         "- date": _difference(lambda v: v),
         "+ days": _days(sql("+")),
         "- days": _days(sql("-")),
         "+ interval": _interval(sql("+")),
         "- interval": _interval(sql("-")),
+        **{
+            f"{sign} number of {unit}s": _moved(sql(sign), unit)
+            for unit in (*_MONTHS, *_SECONDS)
+            for sign in ("+", "-")
+        },
     }
 )
 """What is written, by operation."""
@@ -561,6 +714,7 @@ _CALLS: Final[Mapping[str, str | None]] = MappingProxyType(
         "dayofweek": "dow({})",
         "date_trunc": "date_trunc '{unit}'({})",
         "date_diff": "date_diff '{unit}'({})",
+        "- moments": None,
         "+ interval": "+ interval '{unit}'({})",
         "- interval": "- interval '{unit}'({})",
     }

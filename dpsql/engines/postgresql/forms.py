@@ -181,7 +181,7 @@ ON_ROWS: Final = frozenset(
     | {"char_length", "octet_length", "btrim", "ltrim", "rtrim", "left", "right"}
     | {"substr", "strpos", "starts_with", "like_escape", "chr", "regexp_replace"}
     | {"replace", "split_part", "md5", "encode", "sha256", "convert_to", "substring"}
-    | {"make_date", "to_char"}
+    | {"make_date", "to_char", "lower", "upper", "translate", "power", "time"}
 )
 """Functions that analysts' expressions over rows are written with."""
 SIGNS: Final = frozenset(

@@ -48,6 +48,9 @@ _PIECE_BITS: Final = 40
 _SHORT: Final = 200  # characters of text that is cheaper to write twice than to compute once
 _LONGEST_NUMBER: Final = 100  # characters of a text that is read as a number
 _NUMBER: Final = literal("^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?$")
+_DAY: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DATE: Final = literal(f"^{_DAY}$")
+_MOMENT: Final = literal(f"^{_DAY}( ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{{1,6}})?)?$")
 _NO_NUMBER: Final = literal("^(nan|[+-]?inf|[+-]?infinity)$")
 _WRITTEN_OUT: Final = ("INTEGERS", "BOOLEAN", "DECIMAL", "DATE", "TIMESTAMP", "UUID")
 _SPACES: Final = join(" || ", [sql("' '"), *(sql("chr({})", code) for code in range(9, 14))])
@@ -320,6 +323,40 @@ def _text_to_integer(value: TypedValue, type_: SqlType) -> Sql:
     return once(value.sql, lambda v: _text_number(v, read))
 
 
+def _day_of_text(text: Sql) -> Sql:
+    """Write the day that a text begins with, of the form 2024-02-29; NULL where it is none."""
+    year, month, day = (
+        sql("CAST(substr({}, {}, {}) AS INTEGER)", text, first, size)
+        for first, size in ((1, 4), (6, 2), (9, 2))
+    )
+    return date_of_parts(year, month, day)
+
+
+def _text_to_date(text: Sql) -> Sql:
+    return sql("CASE WHEN {} ~ {} THEN {} END", text, _DATE, _day_of_text(text))
+
+
+def _text_to_timestamp(text: Sql) -> Sql:
+    time = sql("CAST(COALESCE(NULLIF(substr({}, 12), ''), '00:00:00') AS INTERVAL)", text)
+    return sql("CASE WHEN {} ~ {} THEN {} + {} END", text, _MOMENT, _day_of_text(text), time)
+
+
+def date_of_parts(year: Sql, month: Sql, day: Sql) -> Sql:
+    """Write make_date, NULL where there is no such day in the years 1 to 9999."""
+    whole = [cast_to(each, INTEGER) for each in (year, month, day)]
+    first = sql("make_date({}, {}, 1)", *whole[:2])
+    last = sql("EXTRACT(day FROM {} + INTERVAL '1 month -1 day')", first)
+    return sql(
+        "CASE WHEN {year} BETWEEN 1 AND 9999 AND {month} BETWEEN 1 AND 12 "
+        "AND {day} BETWEEN 1 AND 31 THEN CASE WHEN {day} <= {last} THEN make_date({parts}) END END",
+        year=year,
+        month=month,
+        day=day,
+        last=last,
+        parts=join(", ", whole),
+    )
+
+
 def _plain(value: TypedValue, type_: SqlType) -> Sql:
     return cast_to(value.sql, type_)
 
@@ -353,7 +390,10 @@ _CASTS: Final[Mapping[tuple[str, str], Callable[[TypedValue, SqlType], Sql]]] = 
         ("DOUBLE", "DECIMAL"): lambda v, t: once(v.sql, lambda x: double_to_decimal(x, t)),
         **dict.fromkeys(product(_WRITTEN_OUT, ["VARCHAR"]), _to_text),
         **dict.fromkeys(product(("INTEGERS", "DECIMAL", "DOUBLE"), ["BOOLEAN"]), _to_truth),
+        ("VARCHAR", "DATE"): lambda v, t: once(v.sql, _text_to_date),
+        ("VARCHAR", "TIMESTAMP"): lambda v, t: once(v.sql, _text_to_timestamp),
         **dict.fromkeys(product(MOMENTS, MOMENTS), _plain),
+        ("TIMESTAMP", "TIME"): _plain,
     }
 )
 

@@ -63,6 +63,17 @@ _MOST: Final = 50_000  # characters of an expression: rounding writes its argume
 _MOST_DECIMALS: Final = 15
 _MOST_WAYS: Final = 1000  # of trying a regular expression at a place
 _KEPT_PLACES: Final = 6  # that Spark never rounds away
+_SECOND: Final = 1_000_000  # microseconds
+_HOUR: Final = 3600 * _SECOND
+_LENGTHS: Final[Mapping[str, int]] = {
+    "week": 7 * 24 * _HOUR,
+    "day": 24 * _HOUR,
+    "hour": _HOUR,
+    "minute": _HOUR // 60,
+    "second": _SECOND,
+}
+_FIRST_BUCKET: Final = 946_857_600 * _SECOND  # from 1970 to Monday, 2000-01-03
+_FIRST_MOMENT: Final = -62_135_596_800 * _SECOND  # of the year 1
 _MOST_DAYS: Final = 4_000_000  # beyond all days from the year 1 to 9999
 _ESCAPES: Final = "\x07\x06\x05\x04\x03\x02\x01"
 _KINDS: Final = frozenset({*NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR"})
@@ -157,7 +168,7 @@ def _truncated(value: Sql) -> Sql:
 
 
 def _few(places: int) -> int:
-    if places > _MOST_DECIMALS:
+    if not 0 <= places <= _MOST_DECIMALS:
         raise SPARK_REFUSED("round", f"digits are a constant from 0 to {_MOST_DECIMALS} there")
     return places
 
@@ -172,7 +183,9 @@ def _decimal_to_places(value: TypedValue, type_: SqlType, places: int) -> Sql:
 
 
 def _double_to_places(value: Sql, places: int) -> Sql:
-    rounded = sql("(round({v} * 1e{n}D) / 1e{n}D)", v=value, n=_few(places))
+    size = sql("1e{}D", _few(abs(places)))
+    up, down = (sql("*"), sql("/")) if places >= 0 else (sql("/"), sql("*"))
+    rounded = sql("(round({} {} {}) {} {})", value, up, size, down, size)
     return sql(
         "CASE WHEN abs({rounded}) < double('Infinity') THEN {rounded} ELSE {value} END",
         rounded=rounded,
@@ -385,6 +398,55 @@ def _interval(sign: Sql) -> Write:
     return write
 
 
+def _microseconds(moment: Sql) -> Sql:
+    return sql("unix_micros(CAST({} AS TIMESTAMP))", moment)
+
+
+def _beyond(since: Sql, length: Sql) -> Sql:
+    """Write the rest of a division that rounds down."""
+    return sql("((({since} % {length}) + {length}) % {length})", since=since, length=length)
+
+
+def _bucketed(moment: Sql, length: int) -> Sql:
+    since = sql("({} - {}L)", _microseconds(moment), digits(_FIRST_BUCKET))
+    there = sql("({} - {})", _microseconds(moment), _beyond(since, sql("{}L", digits(length))))
+    made = sql("CAST(timestamp_micros({}) AS TIMESTAMP_NTZ)", there)
+    return sql("CASE WHEN {} >= {}L THEN {} END", there, digits(_FIRST_MOMENT), made)
+
+
+def _unit_of(length: int) -> Callable[[Sql], Sql]:
+    """Number the units of so many microseconds."""
+    whole = sql("{}L", digits(length))
+
+    def number_of(moment: Sql) -> Sql:
+        since = _microseconds(moment)
+        return sql("(({} - {}) div {})", since, _beyond(since, whole), whole)
+
+    return number_of
+
+
+def _moved(sign: Sql, length: int) -> Write:
+    """Move a moment by a number of units, NULL where it is beyond all moments."""
+    return lambda moment, count: sql(
+        "CASE WHEN {count} BETWEEN -{most}L AND {most}L THEN "
+        "CAST(timestamp_micros({since} {sign} {count} * {length}L) AS TIMESTAMP_NTZ) END",
+        count=count,
+        most=digits(_MOST_DAYS * 24 * _HOUR // length),
+        since=_microseconds(moment),
+        sign=sign,
+        length=digits(length),
+    )
+
+
+def _between(number_of: Callable[[Sql], Sql]) -> Write:
+    return lambda a, b: sql("({} - {})", number_of(a), number_of(b))
+
+
+def _part_of_length(unit: int, whole: int) -> Write:
+    """Write how many units a length of time has beyond those in larger, whole ones."""
+    return lambda v: sql("(({} % {}L) div {}L)", v, digits(whole), digits(unit))
+
+
 def _days(sign: Sql) -> Write:
     return lambda date, days: sql(
         "CASE WHEN {days} BETWEEN -{most} AND {most} THEN date_add({date}, {sign}{days}) END",
@@ -492,6 +554,24 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "date_diff month": _bigint(
             lambda a, b: sql("((year({a}) - year({b})) * 12 + month({a}) - month({b}))", a=a, b=b)
         ),
+        "date_diff week": _bigint(lambda a, b: sql("(datediff({}, {}) div 7)", a, b)),
+        "date_diff hour": _between(_unit_of(_HOUR)),
+        "date_diff minute": _between(_unit_of(_HOUR // 60)),
+        "date_diff second": _between(_unit_of(_SECOND)),
+        "time_bucket moment": _bucketed,
+        "time_bucket day": lambda v, length: sql("CAST({} AS DATE)", _bucketed(v, length)),
+        "length of time": lambda length: sql("{}L", digits(length)),
+        "- moments": _between(_microseconds),
+        **{
+            f"{sign} number of {unit}s": _moved(sql(sign), length)
+            for unit, length in _LENGTHS.items()
+            for sign in ("+", "-")
+        },
+        "day apart": lambda v: sql("({} div {}L)", v, digits(24 * _HOUR)),
+        "hour apart": _part_of_length(_HOUR, 24 * _HOUR),
+        "minute apart": _part_of_length(_HOUR // 60, _HOUR),
+        "second apart": _part_of_length(_SECOND, _HOUR // 60),
+        "epoch apart": lambda v: sql("({} / 1000000D)", v),
         "date_diff day": _bigint(lambda a, b: sql("datediff({}, {})", a, b)),
         "- date": _bigint(lambda a, b: sql("datediff({}, {})", a, b)),
         "+ days": _days(EMPTY_SQL),
@@ -513,6 +593,7 @@ _CALLS: Final[Mapping[str, str | None]] = MappingProxyType(
         "concat": "concat(VARCHAR)",
         "date_trunc": "date_trunc('{unit}', {})",
         "date_diff": "date_diff('{unit}', {})",
+        "- moments": None,
         "+ interval": "+({}, INTERVAL {unit})",
         "- interval": "-({}, INTERVAL {unit})",
     }

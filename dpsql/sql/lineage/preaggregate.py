@@ -332,14 +332,23 @@ class _PerUnit:
     def _formula(self, node: exp.Expr) -> exp.Expr | None:
         """Write an aggregate of a unit's rows with others; None for those computed as they are."""
         call = read_call(node, self.names.text)
-        if isinstance(call.function, _TRUTHS):
+        if isinstance(call.function, _TRUTHS) or self._is_extreme_truth(call.function):
             return self._truth(call, node)
         kind = _SPREADS.get(type(call.function))
         return None if kind is None else self._spread(call, kind, node)
 
+    def _is_extreme_truth(self, function: exp.Expr) -> bool:
+        """Tell whether it is the least or the greatest truth value, which not all engines have."""
+        extreme = isinstance(function, exp.Min | exp.Max) and not function.expressions
+        return extreme and is_truth(function.this, self.source.table)
+
     def _truth(self, call: AggregateCall, node: exp.Expr) -> exp.Expr:
-        """Write BOOL_OR and BOOL_AND with counts: NULL where no row has a truth value."""
-        every, condition = isinstance(call.function, exp.LogicalAnd), call.function.this
+        """Write BOOL_OR and BOOL_AND, or MAX and MIN of truth values, with counts.
+
+        NULL where no row has a truth value.
+        """
+        every = isinstance(call.function, exp.LogicalAnd | exp.Min)
+        condition = call.function.this
         self._check_plain(call, node, plain=is_truth(condition, self.source.table))
         deciding = exp.Not(this=exp.paren(condition)) if every else condition
         decided, known = (
