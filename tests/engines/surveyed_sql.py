@@ -20,7 +20,7 @@ def digests(version: EngineVersion, asked: Iterable[ComparedForm] | None = None)
     """Digest what is written today of all forms that are about a call, with their types."""
     return {
         call: hashlib.sha256("\n".join(sorted(text for _, text in made)).encode()).hexdigest()[:12]
-        for call, made in _written(version, asked).items()
+        for call, made in _written(version, None if asked is None else tuple(asked)).items()
     }
 
 
@@ -34,7 +34,7 @@ def changed(version: EngineVersion) -> list[ComparedForm]:
 
 @cache
 def _written(
-    version: EngineVersion, asked: Iterable[ComparedForm] | None = None
+    version: EngineVersion, asked: tuple[ComparedForm, ...] | None = None
 ) -> dict[str, list[tuple[ComparedForm, str]]]:
     """Write all forms that are about a call, by that."""
     dialect = unjudged(version)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import psycopg
 import pytest
@@ -25,7 +25,7 @@ from .rules import Row, equal, has_ties
 from .worlds import World, world
 
 READER, PASSWORD = "worlds_reader", "only-reading"
-Opened: TypeAlias = Callable[[World], Any]
+Opened: TypeAlias = Callable[[World], PostgreSQLEngine]
 """From a world to an engine over its rows."""
 _TEXTS: Final = {"VARCHAR[]": "TEXT[]"}
 

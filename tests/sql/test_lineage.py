@@ -232,7 +232,7 @@ def test_the_hint_names_the_columns_by_which_two_tables_can_be_joined(sql: str, 
     assert hint in error.hint
 
 
-@pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "SEMI", "ANTI"])
+@pytest.mark.parametrize("kind", ["RIGHT", "SEMI", "ANTI"])
 def test_a_test_in_an_outer_join_is_refused_with_the_way_to_write_it(kind: str) -> None:
     sql = f"SELECT count(*) FROM visits v {kind} JOIN {{}} ON v.uid = p.uid{{}}"
     test = " AND p.age IN (SELECT k FROM shops)"
