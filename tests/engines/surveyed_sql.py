@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -20,21 +19,20 @@ def digests(version: EngineVersion, asked: Iterable[ComparedForm] | None = None)
     """Digest what is written today of all forms that are about a call, with their types."""
     return {
         call: hashlib.sha256("\n".join(sorted(text for _, text in made)).encode()).hexdigest()[:12]
-        for call, made in _written(version, None if asked is None else tuple(asked)).items()
+        for call, made in _written(version, asked).items()
     }
 
 
 def changed(version: EngineVersion) -> list[ComparedForm]:
     """List the forms about calls whose SQL is not that of the last survey."""
-    known = kept().get(str(version), {})
+    known, written = kept().get(str(version), {}), _written(version)
     redone = {call for call, digest in digests(version).items() if known.get(call) != digest}
-    found = {form for call in redone for form, _ in _written(version)[call]}
+    found = {form for call in redone for form, _ in written[call]}
     return [form for form in forms() if form in found]
 
 
-@cache
 def _written(
-    version: EngineVersion, asked: tuple[ComparedForm, ...] | None = None
+    version: EngineVersion, asked: Iterable[ComparedForm] | None = None
 ) -> dict[str, list[tuple[ComparedForm, str]]]:
     """Write all forms that are about a call, by that."""
     dialect = unjudged(version)

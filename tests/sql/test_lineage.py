@@ -232,8 +232,8 @@ def test_the_hint_names_the_columns_by_which_two_tables_can_be_joined(sql: str, 
     assert hint in error.hint
 
 
-@pytest.mark.parametrize("kind", ["RIGHT", "SEMI", "ANTI"])
-def test_a_test_in_an_outer_join_is_refused_with_the_way_to_write_it(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["SEMI", "ANTI"])
+def test_a_test_in_a_semi_join_is_refused_with_the_way_to_write_it(kind: str) -> None:
     sql = f"SELECT count(*) FROM visits v {kind} JOIN {{}} ON v.uid = p.uid{{}}"
     test = " AND p.age IN (SELECT k FROM shops)"
     error = refusal(sql.format("people p", test))

@@ -148,6 +148,8 @@ def test_what_has_no_type_or_no_value_there_is_refused(engine: RowEngine, text: 
         RowExpressions(TABLE, engine, None).value(parsed(text))
 
 
+LENGTHS: Final = ("week", "day", "hour", "minute", "second")
+MONTHS: Final = ("month", "quarter", "year")
 _TAKEN: Final = {"NUMBERS": "x", "DOUBLE": "x", "VARCHAR": "s", "TIMESTAMP": "t", "BIGINT": "i"}
 ASKED: Final = (
     *(f"{n} {sign} {n}" for n in "ijmx" for sign in ("+", "-", "*", "/", "//", "%")),
@@ -168,7 +170,10 @@ ASKED: Final = (
     *("i IS DISTINCT FROM j", "i IS NOT DISTINCT FROM j", "i BETWEEN 1 AND 2"),
     *("CASE WHEN b THEN i END", "nullif(i, i)", "greatest(i, j)", "least(i, j)", "d - d"),
     *("date_trunc('day', t)", "d + 1", "d - 1", "t + INTERVAL 1 DAY", "t - INTERVAL 1 DAY"),
-    *(f"date_diff('{unit}', d, d)" for unit in ("year", "quarter", "month", "day")),
+    *(f"date_diff('{unit}', t, t)" for unit in (*LENGTHS, *MONTHS)),
+    *(f"t {sign} INTERVAL (i) {unit}" for sign in "+-" for unit in (*LENGTHS, *MONTHS)),
+    *(f"EXTRACT({part} FROM t - t)" for part in ("day", "hour", "minute", "second", "epoch")),
+    *("t - t > INTERVAL 1 DAY", "time_bucket(INTERVAL 1 DAY, t)", "time_bucket(INTERVAL 1 DAY, d)"),
 )
 
 
