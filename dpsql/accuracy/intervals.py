@@ -148,14 +148,14 @@ def interval_given_choice(
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class GroupsTotal:
     """The positive values of all groups that came out: their sum, and the sum of their squares."""
 
     sum: float
     squares: float
 
     @classmethod
-    def of(cls, values: FloatArray) -> Total:
+    def of(cls, values: FloatArray) -> GroupsTotal:
         """Total values, of shape (groups,)."""
         positive = np.maximum(values, 0.0)
         return cls(float(positive.sum()), float(positive @ positive))
@@ -198,7 +198,7 @@ def supposedly_cut(
     groups: FloatArray | float,
     index: int,
     values: FloatArray,
-    total: Total | None,
+    total: GroupsTotal | None,
 ) -> FloatArray:
     """Compute how much of each group is supposedly beyond a number of rows that was drawn.
 
@@ -206,7 +206,7 @@ def supposedly_cut(
     have. Each of the pairs that the draw supposedly cuts has three quarters as many rows beyond the
     bound as below it, as where numbers of rows fall off like a power between -2 and -3, or as much
     of a sum; of distinct values twice as many, which fewer and fewer units hold. A unit lacks rows
-    in ``groups`` of them, which lack parts of the ``total`` of all (:meth:`Total.parts`). All is 0
+    in ``groups`` of them, which lack parts of the ``total`` (:meth:`GroupsTotal.parts`). All is 0
     for other aggregates, and where the number was given.
     """
     if not allows_for_cut(plan, index) or total is None or not total.sum:
@@ -223,7 +223,7 @@ def with_drift(
     index: int,
     interval: Interval,
     number: FloatArray,
-    total: Total | None,
+    total: GroupsTotal | None,
 ) -> Interval:
     """Widen intervals of averages and spreads by their supposed distance from those of all rows.
 
@@ -249,14 +249,14 @@ def with_drift(
     return Interval(low ** (1 / power), high ** (1 / power))
 
 
-def total_counted(aggregate: Aggregate, columns: Sequence[FloatArray]) -> Total:
+def total_counted(aggregate: Aggregate, columns: Sequence[FloatArray]) -> GroupsTotal:
     """Total the values of all groups that came out: of averages, the numbers of values.
 
     ``columns`` are those of ``Block.interval_columns``. It is 0 of quantiles.
     """
     if aggregate.quantile is not None:
-        return Total(0.0, 0.0)
-    return Total.of(columns[1 if aggregate.kind.composed else 0])
+        return GroupsTotal(0.0, 0.0)
+    return GroupsTotal.of(columns[1 if aggregate.kind.composed else 0])
 
 
 def _rows_beyond(plan: BlockPlan, groups: FloatArray | float) -> FloatArray | float:

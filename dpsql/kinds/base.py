@@ -23,8 +23,8 @@ from dpsql.accuracy.estimates import (
     estimate_range,
 )
 from dpsql.accuracy.intervals import (
+    GroupsTotal,
     Interval,
-    Total,
     interval_given_choice,
     largest_left_out,
     risked_confidence,
@@ -213,7 +213,7 @@ class ReleaseKind(ABC):
         columns: Sequence[FloatArray],
         confidence: float,
         left_out: float | None = None,
-        total: Total | None = None,
+        total: GroupsTotal | None = None,
     ) -> Interval:
         """Compute the intervals of an aggregate in a release of ``released`` groups.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpsql.accuracy.computed import TogetherNoise, computed_range
 from dpsql.accuracy.estimates import FloatArray, PlausibleRange
-from dpsql.accuracy.intervals import Interval, Total, risked_confidence, supposedly_cut
+from dpsql.accuracy.intervals import GroupsTotal, Interval, risked_confidence, supposedly_cut
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.terms import Term
 from dpsql.kinds.base import ReleaseKind
@@ -31,7 +31,7 @@ class NoisyRelease:
     released: int
     columns: Mapping[int, Sequence[FloatArray]]
     left_out: float | None
-    totals: Sequence[Total]
+    totals: Sequence[GroupsTotal]
 
     def interval(self, term: Term, values: FloatArray, confidence: float) -> Interval:
         """Compute the interval of a column with these values; NaN where nothing is known."""

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.appearance import Threshold
 from dpsql.accuracy.estimates import FloatArray
-from dpsql.accuracy.intervals import Interval, Total, with_rounding
+from dpsql.accuracy.intervals import GroupsTotal, Interval, with_rounding
 from dpsql.accuracy.wording import Part, score_unit
 from dpsql.core.formatting import figure_above
 from dpsql.ir.measures import Aggregate
@@ -145,7 +145,7 @@ class PooledKind(GroupsKind):
         columns: Sequence[FloatArray],
         confidence: float,
         left_out: float | None = None,
-        total: Total | None = None,
+        total: GroupsTotal | None = None,
     ) -> Interval:
         """Compute intervals as for all kinds, narrower for groups that each release names surely.
 

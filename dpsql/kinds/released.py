@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.estimates import estimate
-from dpsql.accuracy.intervals import Total, largest_left_out, total_counted
+from dpsql.accuracy.intervals import GroupsTotal, largest_left_out, total_counted
 from dpsql.engines.base.engine import ArrowStream, KeyArrays
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, PreparedBlock, ReleaseNoise
@@ -68,7 +68,7 @@ class ReleasedBlock:
         return largest_left_out(plan, values.astype(np.float64))
 
     @property
-    def totals(self) -> tuple[Total, ...]:
+    def totals(self) -> tuple[GroupsTotal, ...]:
         """The total of each aggregate over all groups, as :func:`total_counted` finds it."""
         block = self.block.plan.block
         return tuple(

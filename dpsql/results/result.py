@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.appearance import Threshold
-from dpsql.accuracy.intervals import Interval, Total, check_confidence, kept_confidence
+from dpsql.accuracy.intervals import GroupsTotal, Interval, check_confidence, kept_confidence
 from dpsql.accuracy.left_out import (
     CorrectedTotal,
     EstimateEvidence,
@@ -134,7 +134,7 @@ class AnswerNoise:
     released: tuple[int, ...] = ()
     uniform: tuple[bool, ...] = ()
     left_out: tuple[float | None, ...] = ()
-    totals: tuple[tuple[Total, ...], ...] = ()
+    totals: tuple[tuple[GroupsTotal, ...], ...] = ()
     beforehand: tuple[Caveat, ...] = ()
 
 

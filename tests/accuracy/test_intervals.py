@@ -15,7 +15,7 @@ from helpers.laws import log_pmf, lower_bound, tail, upper_bound
 
 import dpsql
 from dpsql.accuracy.estimates import PlausibleRange, estimate_range
-from dpsql.accuracy.intervals import Total
+from dpsql.accuracy.intervals import GroupsTotal
 from dpsql.accuracy.joint import joint_average, joint_range
 from dpsql.errors import ParameterError
 from dpsql.ir.measures import Aggregate, AggregateKind, Lattice, Measure, MeasureKind
@@ -171,13 +171,13 @@ def test_averages_and_spreads_drift_whatever_the_noise_within_the_bounds_of_valu
 
 def test_the_largest_groups_lack_more_than_in_proportion() -> None:
     alike = np.full(10, 30.0)
-    assert Total.of(alike).parts(alike, 1.0) == pytest.approx(0.1)
+    assert GroupsTotal.of(alike).parts(alike, 1.0) == pytest.approx(0.1)
     some = np.array([600.0, 200.0, 100.0, 100.0, -50.0])
-    parts = Total.of(some).parts(some, 1.0)
+    parts = GroupsTotal.of(some).parts(some, 1.0)
     assert parts[0] == pytest.approx(0.36 / 0.42)
     assert parts[1:] == pytest.approx([0.2, 0.1, 0.1, 0.0])
     nothing = np.zeros(3)
-    assert (Total.of(nothing).parts(nothing, 1.0) == 0).all()
+    assert (GroupsTotal.of(nothing).parts(nothing, 1.0) == 0).all()
 
 
 def test_a_unit_lacks_rows_in_as_many_groups_as_a_cascade_counts_whole(tmp_path: Path) -> None:

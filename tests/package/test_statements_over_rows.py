@@ -122,6 +122,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     SYNTHETIC: (
         *("engines/embedded/constants.py:_plan", "engines/embedded/constants.py:_unplanned"),
         *("engines/embedded/constants.py:_are_computed", "engines/embedded/constants.py:_failure"),
+        "engines/embedded/letters.py:other_case",
         "engines/postgresql/engine.py:OpenPostgreSQL._computed",
         "engines/postgresql/engine.py:PostgreSQLEngine.over_constants",
         "engines/spark/engine.py:SparkEngine.over_constants",

@@ -686,7 +686,7 @@ REFUSED = [
         "SELECT k FROM orders",
     ),
     (
-        "SELECT count(*) FROM visits v LEFT JOIN people p ON v.uid = p.uid AND p.age IN (SELECT k FROM shops)",
+        "SELECT count(*) FROM visits v LEFT JOIN people p ON v.uid = p.uid AND v.k + p.age IN (SELECT k FROM shops)",
         "subquery_over_private_rows",
         "SELECT k FROM shops",
     ),

@@ -694,9 +694,9 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "+ interval": _interval(sql("+")),
         "- interval": _interval(sql("-")),
         **{
-            f"{sign} number of {unit}s": _moved(sql(sign), unit)
+            f"{word} number of {unit}s": _moved(sign, unit)
             for unit in (*_MONTHS, *_SECONDS)
-            for sign in ("+", "-")
+            for word, sign in (("+", sql("+")), ("-", sql("-")))
         },
     }
 )

@@ -563,9 +563,9 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "length of time": lambda length: sql("{}L", digits(length)),
         "- moments": _between(_microseconds),
         **{
-            f"{sign} number of {unit}s": _moved(sql(sign), length)
+            f"{word} number of {unit}s": _moved(sign, length)
             for unit, length in _LENGTHS.items()
-            for sign in ("+", "-")
+            for word, sign in (("+", sql("+")), ("-", sql("-")))
         },
         "day apart": lambda v: sql("({} div {}L)", v, digits(24 * _HOUR)),
         "hour apart": _part_of_length(_HOUR, 24 * _HOUR),
