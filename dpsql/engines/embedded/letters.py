@@ -17,7 +17,7 @@ _SURROGATES: Final = (0xD800, 0xDFFF)
 
 @cache
 def other_case(word: Literal["lower", "upper"]) -> tuple[str, str]:
-    """List letters above ASCII that have another case, and the letters of that, in one order.
+    """List letters above ASCII and their other case, in one order.
 
     Each becomes one letter, whatever stands beside it.
     """
