@@ -137,12 +137,14 @@ def test_rows_are_read_once_for_the_bounds_and_the_answer(
         connection.sql(SHAPES[shape], epsilon=1.0, **share)
         blocks = 2 if shape == "two conditions" else 1
         if maker == "NumPy" and shape in {"unknown keys", "averages"}:
-            # The keys that rows have are a statement of their own; SQL draws for spreads of floats.
+            # The keys that rows have are a statement of their own; SQL draws for spreads of floats,
+            # which is known afterwards.
             blocks = 2
         assert sent.over_rows == blocks
         assert sent.left == set()
         connection.sql(SHAPES[shape], epsilon=1.0, fresh=True, **share)
-        assert sent.over_rows == 2 * blocks
+        again = 1 if maker == "NumPy" and shape == "averages" else blocks
+        assert sent.over_rows == blocks + again
 
 
 def test_pairs_with_what_estimates_take_serve_a_block_without_these(
