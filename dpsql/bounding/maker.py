@@ -8,26 +8,30 @@ many batches they come. Memory is bounded by a share; what is beyond lies in a f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions, Sums
 from dpsql.bounding.left_out import LeftOutSums
 from dpsql.bounding.packing import Packing
 from dpsql.bounding.pairs import (
+    HASH_BITS,
     Chunk,
+    Int64s,
     Pairs,
     PairTally,
+    UnitNumbers,
     kept_pairs,
     merged,
     no_pairs,
     pairs_of_rows,
     tallies_of,
 )
-from dpsql.bounding.partitions import Partitions, UnitPart
+from dpsql.bounding.partitions import PART_BITS, Partitions, UnitPart
 from dpsql.bounding.specification import GroupTotals, Specification
 from dpsql.engines.base.engine import IntegerStream
 
@@ -35,6 +39,9 @@ _LARGEST: Final = 1 << 62
 """The size that totals are cut to, far above any real one: as in SQL."""
 _MERGED_AT: Final = 1 << 21  # pairs
 _WORK: Final = 48  # bytes of work for each number of a pair
+_NO_LIMIT: Final = 1 << 62
+PairHashes = Callable[[UnitNumbers, Int64s], NDArray[np.uint64]]
+"""Hashes of pairs of a unit's name and a group."""
 
 
 def bounded(whole: Iterable[Pairs], spec: Specification) -> GroupTotals:
@@ -71,11 +78,15 @@ def bounded(whole: Iterable[Pairs], spec: Specification) -> GroupTotals:
     )
 
 
-def pairs_of_units(stream: IntegerStream, spec: Specification) -> Iterator[Pairs]:
+def pairs_of_units(
+    stream: IntegerStream, spec: Specification, hashed: PairHashes | None = None
+) -> Iterator[Pairs]:
     """Put rows together, and yield the pairs of units, all of a unit at once.
 
     Raises ``MemoryError`` where the pairs of a single unit do not fit the share of memory: another
-    maker in its place would keep other groups of all units.
+    maker in its place would keep other groups of all units. With ``hashed`` they come some at a
+    time instead, one after the other, in ascending order of the first bits of these hashes. What is
+    not told apart by ``HASH_BITS`` of them comes at once, whatever memory it takes.
     """
     fields, packing = tallies_of(spec), Packing(spec)
     rows = Partitions(spec.words[0], packing.room, lambda: stream.share // 2, stream.file)
@@ -87,11 +98,32 @@ def pairs_of_units(stream: IntegerStream, spec: Specification) -> Iterator[Pairs
             waiting = [UnitPart()]
             while waiting:
                 part = waiting.pop()
-                pairs = _pairs(rows.chunks(partitions, part), stream, spec, packing, fields)
+                chunks, most = rows.chunks(partitions, part), stream.share
+                if part.groups is not None:
+                    assert hashed is not None
+                    chunks = _of_groups(chunks, packing, part.groups, hashed)
+                    if part.groups.bits >= HASH_BITS - HASH_BITS % PART_BITS:
+                        most = _NO_LIMIT
+                pairs = _pairs(chunks, stream, spec, packing, fields, most)
                 if pairs is None:
-                    waiting += part.parts()
+                    single = None
+                    if hashed is not None:
+                        single = part if part.groups else rows.single(partitions, part)
+                    waiting += part.parts() if single is None else single.parts_of_groups()
                 elif len(pairs):
                     yield pairs
+
+
+def _of_groups(
+    chunks: Iterator[Chunk], packing: Packing, part: UnitPart, hashed: PairHashes
+) -> Iterator[Chunk]:
+    """Yield the rows of a part of the groups."""
+    for chunk in chunks:
+        assert chunk.units is not None
+        there = part.begins(hashed(chunk.units, packing.groups(chunk.words)))
+        places = np.flatnonzero(there)
+        words = [word[places] for word in chunk.words]
+        yield Chunk(words, chunk.partition, chunk.units[places])
 
 
 def _coarsening(spec: Specification, place: int) -> int:
@@ -105,13 +137,14 @@ def _pairs(
     spec: Specification,
     packing: Packing,
     fields: tuple[PairTally, ...],
+    memory: int,
 ) -> Pairs | None:
-    """Put rows together; None if that does not fit the share of memory."""
+    """Put rows together; None if that does not fit so many bytes of memory."""
     parts: list[Pairs] = []
     for chunk in chunks:
         stream.proceed()
         parts.append(pairs_of_rows(spec, packing, fields, chunk))
-        most = stream.share // (_WORK * (len(fields) + 2))
+        most = memory // (_WORK * (len(fields) + 2))
         if len(parts) > 1 and sum(map(len, parts)) > min(most, _MERGED_AT):
             parts = [merged(parts)]
             if len(parts[0]) > most:

@@ -33,7 +33,8 @@ _DENSE: Final = 8  # cells of a table of units and groups, for each row
 _MOST_CELLS: Final = 1 << 22
 _KEY_BITS: Final = 63
 _MOST_GROUP_BITS: Final = _KEY_BITS - CHUNK_ROWS.bit_length()  # beside numbers of a chunk's units
-_HASH_BITS: Final = 22
+HASH_BITS: Final = 22
+"""The first bits of a hash that order the groups of a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +200,18 @@ def kept_flags(spec: Specification, pairs: Pairs) -> NDArray[np.bool_] | None:
     if not len(over):
         return None
     ours, number = owners[over], len(over)
-    units = own_names(spec, pairs.units[over])
-    hashes = hashed_pairs(units, spec.hashed(pairs.groups[over]), spec.words)
-    order = _ordered(ours, (hashes >> np.uint64(64 - _HASH_BITS)).astype(np.int64))
+    hashes = hashes_of(spec, pairs.units[over], pairs.groups[over])
+    order = _ordered(ours, (hashes >> np.uint64(64 - HASH_BITS)).astype(np.int64))
     starts = changes(ours)  # whose pairs are side by side, before and after
     ranks = np.arange(number) - np.flatnonzero(starts)[_starts_to_numbers(starts)]
     stays = np.ones(len(pairs), dtype=np.bool_)
     stays[over[order[ranks >= spec.kept]]] = False
     return stays
+
+
+def hashes_of(spec: Specification, units: UnitNumbers, groups: Int64s) -> NDArray[np.uint64]:
+    """Hash pairs of a unit and a group: the first bits order the groups of a unit."""
+    return hashed_pairs(own_names(spec, units), spec.hashed(groups), spec.words)
 
 
 def own_names(spec: Specification, units: UnitNumbers) -> UnitNumbers:
@@ -221,9 +226,9 @@ def _ordered(owners: Int64s, hashes: Int64s) -> NDArray[np.intp]:
     """Sort pairs by owner, then by hash, then as they are; returns their places."""
     number = len(owners)
     place_bits, owner_bits = number.bit_length(), int(owners[-1]).bit_length()
-    if owner_bits + _HASH_BITS + place_bits > _KEY_BITS:
+    if owner_bits + HASH_BITS + place_bits > _KEY_BITS:
         return np.lexsort((hashes, owners))
-    keys = (((owners << _HASH_BITS) | hashes) << place_bits) | np.arange(number)
+    keys = (((owners << HASH_BITS) | hashes) << place_bits) | np.arange(number)
     keys.sort()
     return keys & ((1 << place_bits) - 1)
 

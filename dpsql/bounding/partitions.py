@@ -9,7 +9,7 @@ partition, however they are chosen. The partition and that quotient are the unit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import RawIOBase
 from typing import Any, Final, NamedTuple
 
@@ -24,7 +24,7 @@ from dpsql.bounding.pairs import CHUNK_ROWS, PARTITION_BITS, Chunk
 PARTITIONS: Final = 1 << PARTITION_BITS
 _SORTED_AT: Final = 1 << 16  # rows
 _TOGETHER: Final = 1 << 16  # rows
-_PART_BITS: Final = 4
+PART_BITS: Final = 4
 _IN_BLOCK: Final = np.uint64(PARTITION_BITS)
 _NUMBERS: Final = np.arange(PARTITIONS, dtype=np.uint8)
 _FIRST: Final = np.uint64(WORD_BITS - PARTITION_BITS)
@@ -70,22 +70,36 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnitPart:
-    """A part of the units of each partition: those whose hash begins with ``value``."""
+    """A part of the units of each partition: those whose hash begins with ``value``.
+
+    Of a single unit it may have some ``groups`` alone, a part by the hashes of pairs.
+    """
 
     bits: int = 0
     value: int = 0
+    groups: UnitPart | None = None
 
     def parts(self) -> list[UnitPart]:
-        """Divide it. Raises ``MemoryError`` where it has one unit at most."""
-        if self.bits + _PART_BITS > WORD_BITS:
+        """Divide its units. Raises ``MemoryError`` where it has one at most."""
+        if self.bits + PART_BITS > WORD_BITS:
             raise MemoryError
-        first = self.value << _PART_BITS
-        return [UnitPart(self.bits + _PART_BITS, first + n) for n in range(1 << _PART_BITS)]
+        first = self.value << PART_BITS
+        return [UnitPart(self.bits + PART_BITS, first + n) for n in range(1 << PART_BITS)]
+
+    def parts_of_groups(self) -> list[UnitPart]:
+        """Divide the groups of its unit: the last part has those of the lowest hashes."""
+        groups = self.groups or UnitPart()
+        return [replace(self, groups=part) for part in reversed(groups.parts())]
 
     def has(self, units: NDArray[np.uint64], key: np.uint64) -> NDArray[np.bool_]:
         """Tell which units are in it, hashed under a key."""
-        first_bits = scrambled(units, key) >> np.uint64(WORD_BITS - self.bits)
-        found: NDArray[np.bool_] = first_bits == np.uint64(self.value)
+        return self.begins(scrambled(units, key))
+
+    def begins(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Tell which hashes begin with its value."""
+        found: NDArray[np.bool_] = hashes >> np.uint64(WORD_BITS - self.bits) == np.uint64(
+            self.value
+        )
         return found
 
 
@@ -178,6 +192,22 @@ class Partitions:
                     places = np.flatnonzero(units.has(names, self._key))
                     names, *columns = (column[places] for column in (names, *columns))
                 yield Chunk(columns, partitions.start, names)
+
+    def single(self, partitions: range, units: UnitPart) -> UnitPart | None:
+        """Return the part of the only unit that has rows in a part; None of several units."""
+        found: int | None = None
+        for chunk in self.chunks(partitions, units):
+            if chunk.units is None:
+                return None
+            if len(chunk.units):
+                least, most = int(chunk.units.min()), int(chunk.units.max())
+                if least != most or found not in (None, least):
+                    return None
+                found = least
+        if found is None:
+            return None
+        (hashed,) = scrambled(np.array([found], dtype=np.uint64), self._key).tolist()
+        return UnitPart(WORD_BITS, hashed)
 
     def close(self) -> None:
         """Give the file up, and with it what is there."""

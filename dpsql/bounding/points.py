@@ -9,13 +9,15 @@ as in the SQL of ``dpsql.kinds.quantiles``; which ones, another hash says.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.hashing import hashed_pairs
-from dpsql.bounding.pairs import Int64s, Pairs, changes, kept_flags, own_names
+from dpsql.bounding.maker import PairHashes
+from dpsql.bounding.pairs import Int64s, Pairs, changes, hashes_of, kept_flags, own_names
 from dpsql.bounding.specification import Specification
 
 _START_BITS: Final = 32
@@ -40,8 +42,9 @@ def point_counts(
 ) -> PointCounts:
     """Count the rows that units keep in the groups ``asked`` for, at each of so many ``points``.
 
-    ``whole`` are the pairs of units and fine groups, all of a unit at once, and their rows: the
-    group by ``points`` + 1, plus the point, which is ``points`` for rows without a value. Bounds
+    ``whole`` are the pairs of units and fine groups, and their rows: the group by ``points`` + 1,
+    plus the point, which is ``points`` for rows without a value. All of a unit come at once, or
+    some one after the other, each group whole, in the order of :func:`group_hashes`. Bounds
     are those of ``spec``, whose groups are whole ones. Sensitivity: as of ``histogram_sql``.
     Checked by ``tests/kinds/test_streamed_quantiles.py``.
     """
@@ -49,6 +52,7 @@ def point_counts(
     places[asked] = np.arange(len(asked))
     cells = len(asked) * points
     found = _Table(cells) if cells <= _MOST_CELLS else _List()
+    kept = _KeptBefore(spec)
     for pairs in whole:
         groups = pairs.groups // (points + 1)
         at = pairs.groups - groups * (points + 1)
@@ -56,16 +60,40 @@ def point_counts(
         first = np.flatnonzero(starts)
         ours = Pairs(pairs.units[first], groups[first], ())
         of_pairs = places[ours.groups]
-        stays = kept_flags(spec, ours)
+        stays = kept.flags(ours)
         counted = of_pairs >= 0 if stays is None else stays & (of_pairs >= 0)
         owners = np.repeat(np.arange(len(ours)), np.diff(first, append=len(pairs)))
-        kept = np.flatnonzero(counted[owners] & (at < points))
-        rows, owners, at = pairs.numbers[0][kept], owners[kept], at[kept]
+        there = np.flatnonzero(counted[owners] & (at < points))
+        rows, owners, at = pairs.numbers[0][there], owners[there], at[there]
         rows = _sampled(spec, ours, owners, rows)
         found.add(of_pairs[owners] * points + at, rows)
     keys, totals = found.totals()
     of_keys = keys // points
     return PointCounts(of_keys, keys - of_keys * points, totals)
+
+
+def group_hashes(spec: Specification, points: int) -> PairHashes:
+    """Return the hashes of fine groups: those of their whole groups, which order what is kept."""
+    return lambda units, fine: hashes_of(spec, units, fine // (points + 1))
+
+
+class _KeptBefore:
+    """Tells which groups units keep, of a unit that comes in parts the first ones in all."""
+
+    def __init__(self, spec: Specification) -> None:
+        self._spec = spec
+        self._unit: np.uint64 | None = None
+        self._groups = 0
+
+    def flags(self, pairs: Pairs) -> NDArray[np.bool_] | None:
+        """Tell which pairs are kept, as :func:`kept_flags` does."""
+        unit, last = pairs.units[0], pairs.units[-1]
+        if self._spec.kept is None or unit != last:  # several units, all of each
+            return kept_flags(self._spec, pairs)
+        before = self._groups if unit == self._unit else 0
+        left = max(0, self._spec.kept - before)
+        self._unit, self._groups = unit, before + len(pairs)
+        return kept_flags(replace(self._spec, kept=left), pairs)
 
 
 def _sampled(spec: Specification, pairs: Pairs, owners: Int64s, rows: Int64s) -> Int64s:

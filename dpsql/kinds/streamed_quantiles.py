@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.maker import pairs_of_units
-from dpsql.bounding.points import PointCounts, point_counts
+from dpsql.bounding.points import PointCounts, group_hashes, point_counts
 from dpsql.core.sql import name
 from dpsql.engines.base.engine import IntegerStream, Scratch
 from dpsql.ir.measures import Ranked
@@ -48,7 +48,8 @@ def streamed_histograms(
         )
 
         def work(stream: IntegerStream) -> PointCounts:
-            return point_counts(pairs_of_units(stream, fine), spec, points, ids[there] - 1)
+            pairs = pairs_of_units(stream, fine, group_hashes(spec, points))
+            return point_counts(pairs, spec, points, ids[there] - 1)
 
         found = read_stream(points_of(rows, ranked), scratch, groups, work)
         owners = there[found.places]

@@ -274,6 +274,30 @@ def test_a_unit_with_all_rows_and_many_units_with_one() -> None:
         assert by_numpy(free, size=500) == by_sql(free)
 
 
+@pytest.mark.parametrize(("keys", "share"), [(12, 40), (12, 12), (4, 4)])
+def test_a_unit_with_more_values_than_memory_comes_in_parts_of_its_groups(
+    keys: int, share: int
+) -> None:
+    """Its rows fail nothing: it keeps what it keeps with more memory, of groups and of rows."""
+    (plan,) = prepared(MEDIAN, **CAPS).plans
+    LAB.fill(
+        [
+            (unit, key, 0.0, "p", value, 0.1, "1", None)
+            for unit in (1, 2, 3)
+            for key in range(unit, keys)
+            for value in (-3, -2, -1, 0, 1, 2, 3, 4, 5, None)
+        ]
+    )
+    memory = share * maker._WORK * 3  # for so many pairs: all groups of a unit, not all values
+    for question in (plan, bounded_by(plan, 1000)):
+        usual = by_numpy(question)
+        with small_steps():
+            assert by_numpy(question, share=memory) == usual
+    units_alone = mock.patch.object(partitions.Partitions, "single", return_value=None)
+    with units_alone, small_steps(), pytest.raises(MemoryError):
+        by_numpy(plan, share=memory)
+
+
 # -- broken twins ---------------------------------------------------------------------------
 
 
