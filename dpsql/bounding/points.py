@@ -73,12 +73,12 @@ def point_counts(
 
 
 def group_hashes(spec: Specification, points: int) -> PairHashes:
-    """Return the hashes of fine groups: those of their whole groups, which order what is kept."""
+    """Return a hash of fine groups that is the one of their whole groups."""
     return lambda units, fine: hashes_of(spec, units, fine // (points + 1))
 
 
 class _KeptBefore:
-    """Tells which groups units keep, of a unit that comes in parts the first ones in all."""
+    """Tells which groups units keep. A unit in parts keeps the first groups of all parts."""
 
     def __init__(self, spec: Specification) -> None:
         self._spec = spec
