@@ -38,6 +38,10 @@ QUESTIONS = [
     "SELECT k, s, COUNT(*) AS n FROM visits WHERE k IN (SELECT size FROM shops WHERE size > 2) GROUP BY ROLLUP (k, s)",
     "SELECT k, COUNT(*) AS n FROM visits v WHERE NOT EXISTS (SELECT 1 FROM shops WHERE size = v.k) AND flag GROUP BY CUBE (k)",
     "SELECT coalesce(s, 'all') AS t, SUM(n) AS total FROM visits WHERE flag GROUP BY ROLLUP (s)",
+    # subqueries that are keys have their values where columns in them are left out; rows have all
+    "SELECT (SELECT s.size FROM shops s WHERE s.k = v.k) AS size, k, COUNT(*) FROM visits v GROUP BY GROUPING SETS ((size), (k), ())",
+    "SELECT k, COUNT(*) FILTER (WHERE EXISTS (SELECT 1 FROM shops s WHERE s.k = v.k AND s.size > 20)) FROM visits v GROUP BY ROLLUP (k)",
+    "SELECT k, SUM((SELECT s.size FROM shops s WHERE s.k = v.k)) FROM visits v GROUP BY ROLLUP (k)",
     "SELECT max(n) FROM (SELECT k, COUNT(*) AS n FROM visits GROUP BY ROLLUP (k))",
     "WITH t AS (SELECT k, s, COUNT(*) AS n FROM visits GROUP BY CUBE (k, s)) "
     "SELECT s, sum(n) FROM t WHERE k IS NULL GROUP BY s",

@@ -229,8 +229,7 @@ def _part(select: exp.Select, keys: Keys, kept: Keys) -> exp.Select:
     roots = [*part.expressions, part.args.get("having"), part.args.get("qualify")]
     for root in roots:
         if root is not None:
-            _leave_out(root, keys, missing)
-            _leave_out_below(root, _sources(part), missing)
+            _leave_out(root, keys, missing, _sources(part))
     return part
 
 
@@ -241,8 +240,8 @@ def _sources(select: exp.Select) -> set[str]:
     return {fold(source.alias_or_name) for source in sources} - {""}
 
 
-def _leave_out_below(root: exp.Expr, sources: set[str], missing: list[exp.Expr]) -> None:
-    """Replace left-out keys by NULL in subqueries, where they are qualified by a source around."""
+def _leave_out_below(root: exp.Query, sources: set[str], missing: list[exp.Expr]) -> None:
+    """Replace left-out keys by NULL in a subquery, where they are qualified by a source around."""
     for query in list(root.find_all(exp.Select)):
         around = sources - {name for each in query.find_all(exp.Select) for name in _sources(each)}
         for column in list(query.find_all(exp.Column)):
@@ -250,13 +249,12 @@ def _leave_out_below(root: exp.Expr, sources: set[str], missing: list[exp.Expr])
                 put(column, exp.null())
 
 
-def _leave_out(node: exp.Expr, keys: Keys, missing: list[exp.Expr]) -> None:
+def _leave_out(node: exp.Expr, keys: Keys, missing: list[exp.Expr], sources: set[str]) -> None:
     """Replace left-out keys by NULL, and GROUPING(...) by its value.
 
-    It goes top down, so that of a key inside another the outer one counts.
+    It goes top down, so that of a key inside another the outer one counts. An aggregate is of the
+    rows, in which no key is left out.
     """
-    if isinstance(node, exp.Query) and not _is_one_of(node, missing):
-        return
     if isinstance(node, exp.Grouping | exp.GroupingId):
         arguments = node.expressions
         if all(_is_one_of(argument, keys) for argument in arguments):  # else it is refused later
@@ -265,9 +263,13 @@ def _leave_out(node: exp.Expr, keys: Keys, missing: list[exp.Expr]) -> None:
             put(node, exp.Literal.number(number))
     elif _is_one_of(node, missing):
         put(node, exp.null())
-    elif not isinstance(node, (exp.AggFunc, *WRAPPERS)) and not _is_one_of(node, keys):
+    elif isinstance(node, (exp.AggFunc, *WRAPPERS)) or _is_one_of(node, keys):
+        return
+    elif isinstance(node, exp.Query):
+        _leave_out_below(node, sources, missing)
+    else:
         for child in list(node.iter_expressions()):
-            _leave_out(child, keys, missing)
+            _leave_out(child, keys, missing, sources)
 
 
 def _is_one_of(node: exp.Expr, keys: Iterable[exp.Expr]) -> bool:
