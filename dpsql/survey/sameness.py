@@ -83,7 +83,9 @@ _NOTES: Final[Mapping[str, Mapping[str, _Note]]] = {
         "CAST AS INTEGER(VARCHAR)": _INTEGERS_AS_NULL,
         "CAST AS BIGINT(VARCHAR)": _INTEGERS_AS_NULL,
         "CAST AS DOUBLE(VARCHAR)": _NUMBERS_AS_NULL,
-        "CAST AS DATE(VARCHAR)": _Note("texts other than 2024-02-29 are NULL", _is_null),
+        "CAST AS DATE(VARCHAR)": _Note(
+            "texts other than 2024-02-29 and 2024-02-29 23:59:59.5 are NULL", _is_null
+        ),
         "CAST AS TIMESTAMP(VARCHAR)": _Note(
             "texts other than 2024-02-29 and 2024-02-29 23:59:59.5 are NULL", _is_null
         ),

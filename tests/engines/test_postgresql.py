@@ -8,11 +8,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import psycopg
 import pytest
+import sqlglot
 from click.testing import CliRunner
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.postgresql_server import Server
 from helpers.support import ANALYST, policy
@@ -21,8 +24,11 @@ from postgresql_world import PASSWORD, READER, PostgreSQLWorld
 from worlds import DuckDBWorld, small_tables
 
 import dpsql
+from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, sql
-from dpsql.engines.evidence.verdicts import EngineVersion
+from dpsql.engines.dialects import dialect_of
+from dpsql.engines.embedded.letters import other_case
+from dpsql.engines.evidence.verdicts import EngineVersion, verdicts_on
 from dpsql.engines.postgresql.catalog import check_server
 from dpsql.engines.postgresql.engine import PostgreSQLEngine
 from dpsql.errors import InterfaceError
@@ -159,6 +165,29 @@ LONG = parse_policy(
 )
 
 
+def test_letters_of_few_scripts_are_not_looked_for_among_those_of_all(
+    postgres_server: Server,
+) -> None:
+    """The server compares each letter of a text with all that could be exchanged."""
+    long = "é" + "x" * 300_000
+    table = Table("texts", (column_of("s", "VARCHAR"),))
+    dialect = dialect_of(verdicts_on(EngineVersion("postgresql", "15")))
+    with psycopg.connect(postgres_server.url("postgres")) as owner:
+        owner.execute('CREATE TEMPORARY TABLE texts (s TEXT COLLATE "C")')
+        owner.execute("INSERT INTO texts VALUES (%s)", [long])
+
+        def seconds(written: str) -> float:
+            began = perf_counter()
+            assert owner.execute(f"SELECT {written} FROM texts".encode()).fetchall()
+            return perf_counter() - began
+
+        for word in ("upper", "lower"):
+            tree = sqlglot.parse_one(f"{word}(s)", read="duckdb")
+            written = dialect.expression(tree, table).render(dialect.renderer)
+            letters, others = other_case(word)
+            assert seconds(written) < seconds(f"translate(s, '{letters}', '{others}')") / 2
+
+
 @pytest.mark.usefixtures("no_noise")
 def test_a_text_of_any_length_makes_nothing_fail(postgres_server: Server, tmp_path: Path) -> None:
     """The server takes four or eight bytes for each of a text, and at most 2^30 for a row."""
@@ -174,6 +203,7 @@ def test_a_text_of_any_length_makes_nothing_fail(postgres_server: Server, tmp_pa
         "coalesce(TRY_CAST(s AS DOUBLE), 0) = 0", "regexp_matches(s, ' a ')", "s SIMILAR TO ' a '",
         "regexp_extract(s, 'a') = 'a'", "regexp_replace(s, 'x', 'yy', 'g') = ' a '",
         "replace(s, 'x', 'yy') = ' a '", "s IS NOT NULL AND length(s) < 600000",
+        "upper(s) = ' A '", "lower(s) = ' a '", "s ILIKE ' A '",
     )  # fmt: skip
     many = ", ".join(f"s || '{i}' AS k{i}, substring(s, {i + 1}) AS l{i}" for i in range(4))
     with dpsql.connect(world.url, LONG, tmp_path / "budget.db", "ana") as connection:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import cache
+from itertools import pairwise
 from typing import Final, Literal
 
 import duckdb
@@ -13,6 +15,7 @@ from dpsql.engines.embedded.running import execute
 _FIRST: Final = 0x80  # above ASCII
 _END: Final = 0x20000  # above all letters with a case
 _SURROGATES: Final = (0xD800, 0xDFFF)
+_SCRIPTS: Final = (0x180, 0x400, 0x530)  # Latin of Europe, other Latin and Greek, Cyrillic
 
 
 @cache
@@ -35,6 +38,17 @@ def other_case(word: Literal["lower", "upper"]) -> tuple[str, str]:
     with duckdb.connect(":memory:") as connection:
         ((letters, others),) = execute(connection, asked).fetchall()
     return letters, others
+
+
+def by_script(word: Literal["lower", "upper"]) -> list[tuple[str, str]]:
+    """List what :func:`other_case` does by neighbouring scripts.
+
+    No letter becomes one that changes again, so one script can be exchanged after the other.
+    """
+    letters, others = other_case(word)
+    ends = [bisect_left(letters, chr(first)) for first in _SCRIPTS]
+    parts = pairwise((0, *ends, len(letters)))
+    return [(letters[first:end], others[first:end]) for first, end in parts]
 
 
 def lowered(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -19,7 +20,7 @@ from dpsql.core.sql_types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, SqlType
 from dpsql.engines.base.row_engine import Refusing, RowEngine, Write, named_by_number
 from dpsql.engines.base.row_expressions import number_value
 from dpsql.engines.base.row_types import INTEGERS, MOST_TEXT_BYTES, TypedValue
-from dpsql.engines.embedded.letters import other_case
+from dpsql.engines.embedded.letters import by_script
 from dpsql.engines.postgresql import types as pg
 from dpsql.engines.postgresql.reading import within_years
 from dpsql.engines.postgresql.types import once
@@ -345,18 +346,29 @@ def _cased(word: Literal["lower", "upper"]) -> Write:
     """Write upper or lower: of ASCII as the collation "C" has it, and letter by letter beyond."""
 
     def write(text: Sql) -> Sql:
-        letters, others = other_case(word)
         called = sql("{}({})", bare_word(word), text)
-        given = sql("{}, {}, {}", called, pg.text_literal(letters), pg.text_literal(others))
+        made = called
+        for letters, others in by_script(word):
+            made = once(made, partial(_exchanged, letters, others))
         return sql(
-            "CASE WHEN octet_length({text}) = char_length({text}) THEN {called} "
-            "ELSE translate({given}) END",
+            "CASE WHEN octet_length({text}) = char_length({text}) THEN {called} ELSE {made} END",
             text=text,
             called=called,
-            given=given,
+            made=made,
         )
 
     return lambda text: once(text, write)
+
+
+def _exchanged(letters: str, others: str, text: Sql) -> Sql:
+    """Write letters as others where a text has any; translate searches all of them each time."""
+    return sql(
+        "CASE WHEN {text} ~ {some} THEN translate({text}, {letters}, {others}) ELSE {text} END",
+        text=text,
+        some=pg.text_literal(f"[{letters}]"),
+        letters=pg.text_literal(letters),
+        others=pg.text_literal(others),
+    )
 
 
 def _joined(one: Sql, two: Sql) -> Sql:

@@ -49,7 +49,6 @@ _SHORT: Final = 200  # characters of text that is cheaper to write twice than to
 _LONGEST_NUMBER: Final = 100  # characters of a text that is read as a number
 _NUMBER: Final = literal("^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?$")
 _DAY: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_DATE: Final = literal(f"^{_DAY}$")
 _MOMENT: Final = literal(f"^{_DAY}( ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{{1,6}})?)?$")
 _NO_NUMBER: Final = literal("^(nan|[+-]?inf|[+-]?infinity)$")
 _WRITTEN_OUT: Final = ("INTEGERS", "BOOLEAN", "DECIMAL", "DATE", "TIMESTAMP", "UUID")
@@ -333,7 +332,8 @@ def _day_of_text(text: Sql) -> Sql:
 
 
 def _text_to_date(text: Sql) -> Sql:
-    return sql("CASE WHEN {} ~ {} THEN {} END", text, _DATE, _day_of_text(text))
+    """Write the day of a text that may have a time, which DuckDB passes over."""
+    return sql("CASE WHEN {} ~ {} THEN {} END", text, _MOMENT, _day_of_text(text))
 
 
 def _text_to_timestamp(text: Sql) -> Sql:
