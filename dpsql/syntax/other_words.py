@@ -484,6 +484,10 @@ def settle_memberships(tree: exp.Expr) -> None:
         named = isinstance(call, exp.Anonymous) and fold(call.name) == "find_in_set"
         if named and len(call.expressions) == TWO and _whole(zero) == 0:
             value, text = call.expressions
+            if constant := written_text(text):
+                items = [exp.Literal.string(item) for item in constant.split(",")]
+                test.replace(exp.In(this=operand(value), expressions=items))
+                continue
             listed = exp.Split(this=text, expression=exp.Literal.string(","))
             test.replace(exp.ArrayContains(this=listed, expression=value))
 

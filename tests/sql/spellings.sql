@@ -649,6 +649,7 @@ SHIFTRIGHT(n, 1)
 REGEXP_SUBSTR(c, '[d-g]+')
 REGEXP_CONTAINS(c, r'^\w{3}$')
 FIND_IN_SET('s1', s || ',x') > 0
+FIND_IN_SET(s, 's1,s2') > 0
 has(splitByChar('e', c), 'r')
 ARRAY_LENGTH(string_to_array(c, 'e'), 1)
 TO_DATE('05.01.2024', 'DD.MM.YYYY') > d

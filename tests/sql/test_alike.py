@@ -6,6 +6,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 import sqlglot
+from sqlglot import exp
 from helpers.columns import column_of
 from test_spellings import ELSEWHERE, FRAMES, compare, connections
 
@@ -235,3 +236,14 @@ def test_bits_are_those_of_duckdb_up_to_the_ends_of_each_type(type_: str, bits: 
             both = own.execute(f"SELECT k, {call}, {written} FROM t").fetchall()
             assert [row for row in both if row[1] != row[2]] == [], (call, written)
         assert compared >= 20
+
+
+@pytest.mark.parametrize("part", ["epoch", "julian"])
+def test_parts_of_moments_with_fractions_have_no_bits(part: str) -> None:
+    def written(call: str) -> exp.Expr:
+        tree = sqlglot.parse_one(call, read="duckdb")
+        return write_alike(tree, lambda _: SqlType.of("TIMESTAMP"))
+
+    for operator, kind in (("&", exp.BitwiseAnd), (">>", exp.BitwiseRightShift)):
+        assert written(f"EXTRACT({part} FROM t) {operator} 3").find(kind) is not None
+        assert written(f"EXTRACT(hour FROM t) {operator} 3").find(kind) is None

@@ -64,6 +64,8 @@ ELSEWHERE = {
     "REGEXP_SUBSTR(c, '[d-g]+')": "nullif(regexp_extract(c, '[d-g]+'), '')",
     "REGEXP_CONTAINS(c, r'^\\w{3}$')": "regexp_matches(c, '^[a-zA-Z0-9_]{3}$')",
     "FIND_IN_SET('s1', s || ',x') > 0": "s = 's1'",
+    "TIMESTAMP_DIFF(ts, TIMESTAMP '2024-01-01', DAY)": "date_sub('day', TIMESTAMP '2024-01-01', ts)",
+    "FIND_IN_SET(s, 's1,s2') > 0": "s IN ('s1', 's2')",
     "has(splitByChar('e', c), 'r')": "list_contains(string_split(c, 'e'), 'r')",
     "ARRAY_LENGTH(string_to_array(c, 'e'), 1)": "len(string_split(c, 'e'))",
     "TO_DATE('05.01.2024', 'DD.MM.YYYY') > d": "DATE '2024-01-05' > d",

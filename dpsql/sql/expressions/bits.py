@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from dpsql.core.sql_types import SqlType
 from dpsql.sql.expressions.silent_casts import TypeHere
+from dpsql.syntax.arguments import extracted_part
 
 _MOST_RUNS: Final = 4
 _MOST_NODES: Final = 40
@@ -24,6 +25,11 @@ _WHOLE_BY_FORM: Final = (
     *(exp.Year, exp.Quarter, exp.Month, exp.Week, exp.Day, exp.Hour, exp.Minute, exp.Second),
     *(exp.Length, exp.DateDiff),
 )
+_WHOLE_PARTS: Final = frozenset(
+    {"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
+    | {"dow", "isodow", "doy", "isoyear"}
+)
+"""Parts of moments that are whole numbers: seconds since 1970 and Julian days have fractions."""
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.IntDiv)
 
 
@@ -167,5 +173,5 @@ def _bits(node: exp.Expr, type_of: TypeHere) -> int | None:
     if isinstance(node, exp.Literal):
         return _LEAST_BITS if node.is_int else None
     if isinstance(node, exp.Extract):
-        return _BITS_OF_TYPES["BIGINT"]
+        return _BITS_OF_TYPES["BIGINT"] if extracted_part(node.this) in _WHOLE_PARTS else None
     return _BITS_OF_TYPES["BIGINT"] if isinstance(node, _WHOLE_BY_FORM) else None
