@@ -6,8 +6,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 import sqlglot
-from sqlglot import exp
 from helpers.columns import column_of
+from sqlglot import exp
 from test_spellings import ELSEWHERE, FRAMES, compare, connections
 
 import dpsql

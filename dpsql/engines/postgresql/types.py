@@ -332,7 +332,7 @@ def _day_of_text(text: Sql) -> Sql:
 
 
 def _text_to_date(text: Sql) -> Sql:
-    """Write the day of a text that may have a time, which DuckDB passes over."""
+    """Write the day of a text with or without a time."""
     return sql("CASE WHEN {} ~ {} THEN {} END", text, _MOMENT, _day_of_text(text))
 
 
