@@ -122,6 +122,7 @@ _SPREAD = 16  # numbers of keys that stand for a bucket, where what a cap loses 
 _LEAST_RATIO = 0.5
 _OF_SHARES = 0.5  # of the second pilot's budget, where units add less than they may
 _MEAN_ABSOLUTE = 0.8  # of Gaussian noise, in standard deviations
+_LOST_PER_NOISE = 2.0  # what a cap takes from counts, which intervals do not say, beside noise
 _SLACK = 2.0**-40
 
 
@@ -528,7 +529,8 @@ class Cascade(Usual):
         unit adds to a group at most. The choice weighs noise against what units with more groups
         count too little, for each group on average. If ``whole``, units add all that they may, as
         where they are counted. Else they add as much as the noisy sum of their shares says, and a
-        standard deviation more: a cap that is too large costs less than one too small.
+        standard deviation more: a cap that is too large costs less than one too small. Of that
+        twice as much is weighed, if it is not all: intervals do not say what a cap takes.
         """
         if named.alone:
             return CAP_CHOICES[0]
@@ -543,7 +545,8 @@ class Cascade(Usual):
         possible = 2 ** np.arange(_BUCKETS) <= groups
         units = np.where(possible, pilot.expected(noisy), 0.0)
         if not whole:
-            units *= self._mean_share(rows.named_shares(named.ids), float(units.sum()), source)
+            share = self._mean_share(rows.named_shares(named.ids), float(units.sum()), source)
+            units *= min(1.0, _LOST_PER_NOISE * share)
         noise = _MEAN_ABSOLUTE * float(np.mean(scales))
 
         def error(cap: int) -> float:
