@@ -590,8 +590,11 @@ class RowExpressions:
         operands = [self._text("like", part) for part in (node.this, node.expression)]
         pattern = operands[1].constant
         if isinstance(node, exp.ILike):
-            operands = [self._made("lower", [text], VARCHAR) for text in operands]
             pattern = None if pattern is None else lowered(str(pattern))
+            small = [self._made("lower", [text], VARCHAR) for text in operands]
+            if pattern is not None:  # some engines take no other pattern than a constant
+                small[1] = TypedValue(self._engine.text(pattern), VARCHAR)
+            operands = small
         operation = "not like" if node.args.get("negate") else "like"
         given: list[TypedValue | str] = [operands[0], "pattern"]
         return self._made(operation, operands, BOOLEAN, pattern, given=given, word="like")
