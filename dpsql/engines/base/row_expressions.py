@@ -656,7 +656,8 @@ class RowExpressions:
     def _moved(self, sign: str, moment: TypedValue, interval: exp.Interval) -> TypedValue:
         """Write a date or timestamp plus or minus a constant number of units."""
         found = _constant_interval(interval)
-        if moment.kind in MOMENTS and found is None and isinstance(interval.this, exp.Paren):
+        computed = isinstance(interval.this, exp.Paren) and _INTERVAL.hold(interval)
+        if moment.kind in MOMENTS and found is None and computed:
             return self._moved_by(sign, moment, interval)
         if moment.kind not in MOMENTS or found is None:
             raise self._refused(
