@@ -223,6 +223,19 @@ def test_an_operation_that_nothing_asks_for_is_noticed(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("engine", [POSTGRESQL_ROWS, SPARK_ROWS], ids=["postgresql", "spark"])
+def test_lengths_of_time_are_of_1000_years_at_most(engine: RowEngine) -> None:
+    """A bucket of more could begin where a server has no moments, for some rows only."""
+    for weeks, is_written in ((52_000, True), (53_000, False), (15_250_284, False)):
+        for text in ("time_bucket(INTERVAL {} WEEK, t)", "t - t > INTERVAL {} WEEK"):
+            tree = parsed(text.format(weeks))
+            if is_written:
+                RowExpressions(TABLE, engine, None).value(tree)
+                continue
+            with fails_with("expression_not_allowed"):
+                RowExpressions(TABLE, engine, None).value(tree)
+
+
+@pytest.mark.parametrize("engine", [POSTGRESQL_ROWS, SPARK_ROWS], ids=["postgresql", "spark"])
 def test_what_is_not_in_the_table_of_an_engine_is_refused(
     engine: RowEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,6 +95,7 @@ _MICROSECONDS: Final[Mapping[str, int]] = {
     "second": 1_000_000,
 }
 """Units of which each has one length."""
+_LONGEST: Final = 365_250 * _MICROSECONDS["day"]
 _MOST_PLACES: Final = 15  # before the point that a double is rounded to
 _COUNT: Final = re.compile(r"-?[0-9]{1,9}")
 _UNLIKE: Final = "its values are of different types"
@@ -686,7 +687,10 @@ class RowExpressions:
         if found is None or found[1] not in _MICROSECONDS:
             why = "a length of time is a constant number of weeks, days, hours, or shorter there"
             raise self._refused("an interval", why)
-        return int(found[0]) * _MICROSECONDS[found[1]]
+        length = int(found[0]) * _MICROSECONDS[found[1]]
+        if abs(length) > _LONGEST:  # a moment less by more is beyond what a server can hold
+            raise self._refused("an interval", "a length of time is of 1000 years at most there")
+        return length
 
     def bucket(self, node: exp.Expr) -> TypedValue:
         """Write time_bucket: the last moment by a number of whole lengths from 2000-01-03 on."""
