@@ -135,7 +135,9 @@ column_not_grouped: select k, first_value(s) over w from visits group by k windo
 column_not_grouped: select k, list_transform([1], x -> s), count(*) from visits group by k
 column_not_grouped: select k, json_object('a', s) from visits group by k
 answers: select name, count(*) from visits join shops on shops.k = visits.k group by shops.k having size > 2 order by size
-column_not_grouped: select name, count(*) from visits join shops on shops.k = visits.k group by visits.k having size > 2 order by size
+answers: select name, count(*) from visits join shops on shops.k = visits.k group by visits.k having size > 2 order by size
+column_not_grouped: select name, count(*) from visits join shops on shops.k = visits.k or shops.k = 1 group by visits.k having size > 2 order by size
+column_not_grouped: select name, count(*) from visits join shops on shops.k > visits.k group by visits.k
 column_not_grouped: select v.s, count(*) from visits v join shops using (k) group by shops.k
 column_not_grouped: select n, name from visits join shops using (k) group by n
 column_not_grouped: select a.name, count(*) from visits v join shops a on a.k = v.k join shops b on b.k = v.n group by b.k
