@@ -22,7 +22,6 @@ from dpsql.engines.duckdb.spill import Spill
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
 from dpsql.engines.embedded.running import execute
 
-STREAMED_BY: Final = "pyarrow"
 PART: Final = 8
 """Beside an engine, work on its streams may take one part in so many of the engine's memory."""
 _UNITS: Final = {
