@@ -34,6 +34,8 @@ VIEW_NODES: Final[Mapping[str, Fields]] = {
         **NODES["WINDOWCLAUSE"],
         "startOffset": frozenset({"<>"}),
         "endOffset": frozenset({"<>"}),
+        "startInRangeFunc": frozenset({"0"}),
+        "endInRangeFunc": frozenset({"0"}),
     },
     "WINDOWFUNC": {**NODES["WINDOWFUNC"], "aggfilter": None},
     "BOOLEANTEST": {**NODES["BOOLEANTEST"], "booltesttype": None},
