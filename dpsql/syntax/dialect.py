@@ -88,12 +88,14 @@ def _is_bound(node: exp.Expr) -> bool:
 _AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _AS_WRITTEN = ("TO_CHAR", "SORT_ARRAY")  # the parser makes a cast, or two of an argument
 # Read like other functions: parsers of their own would drop the bounds among their arguments.
-_RANKED = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "MIN", "MAX")
+_RANKED = ("APPROX_QUANTILE", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "MIN", "MAX", "CHR")
 
 
 _QUANTILES_OF_CLICKHOUSE: Final = frozenset(
     {"QUANTILE", "QUANTILEEXACT", "QUANTILETDIGEST", "QUANTILETIMING"}
 )
+_QUANTILES, _TOP = "QUANTILES", "TOPK"
+_PARAMETRIC: Final = _QUANTILES_OF_CLICKHOUSE | {_QUANTILES, _TOP}
 _SHARES_ALONE = ("BERNOULLI", "SYSTEM")  # ways to take a sample that take no number of rows
 
 
@@ -221,7 +223,8 @@ def _parse_converted(parser: DuckDBParser, word: str) -> exp.Expr | None:
     if form is None and short and style is not None and style.name in _ISO_STYLES:
         form = "%Y-%m-%d"
     if not text or form is None or not (size == "" or size.isdecimal()):
-        return exp.Anonymous(this=word, expressions=[exp.var(to.this.name), value])
+        kept = [exp.Literal.string(style.name)] if text and style is not None and not size else []
+        return exp.Anonymous(this=word, expressions=[exp.var(to.this.name), value, *kept])
     found: exp.Expr = exp.TimeToStr(this=value, format=exp.Literal.string(form))
     if short:
         found = exp.Left(this=found, expression=exp.Literal.number(int(size)))
@@ -293,20 +296,31 @@ def _is_left_out(place: int, given: exp.Expr | None, call: exp.Expr) -> bool:
 
 
 def _read_extraction(args: list[exp.Expr], dialect: DuckDB) -> exp.Expr:
-    """Read REGEXP_EXTRACT; of a pattern r'…' with a group, and no number, it is left to be refused.
+    """Read REGEXP_EXTRACT; of a pattern r'…' with one group, and no number, it takes the group.
 
-    Who writes it means the group, as in GoogleSQL and Spark, and DuckDB takes the whole.
+    Who writes r'…' writes GoogleSQL or Spark, which take it. Of other patterns DuckDB takes the
+    whole. One with several groups is left to be refused.
     """
-    if len(args) == len(("text", "pattern")) and _has_group(args[1]):
-        return left_as_written("REGEXP_EXTRACT", args)
+    if len(args) == len(("text", "pattern")) and is_raw(args[1]) and (groups := _groups(args[1])):
+        if groups > 1:
+            return left_as_written("REGEXP_EXTRACT", args)
+        args = [*args, exp.Literal.number(1)]
     return cast(exp.Expr, DuckDBParser.FUNCTIONS["REGEXP_EXTRACT"](args, dialect))
 
 
-def _has_group(pattern: exp.Expr) -> bool:
+def _groups(pattern: exp.Expr) -> int:
     try:
-        return is_raw(pattern) and read_pattern(pattern.name, captures=True).groups > 0
+        return read_pattern(pattern.name, captures=True).groups
     except PatternRefused:
-        return False
+        return 0
+
+
+def _is_test(node: exp.Expr) -> bool:
+    """Tell whether a node is surely a condition, and no OR, which systems read before XOR."""
+    bare = node.unnest()
+    return isinstance(bare, exp.Predicate | exp.Not | exp.And) or (
+        bare is not node and isinstance(bare, exp.Or)
+    )
 
 
 class PrivateDuckDB(DuckDB):
@@ -497,7 +511,19 @@ class PrivateDuckDB(DuckDB):
                 kwarg = exp.Kwarg(this=exp.var(name.text), expression=value)
                 self._note_argument(kwarg, name)
                 return kwarg
-            return super()._parse_disjunction()
+            found = super()._parse_disjunction()
+            while found is not None and self._one_or_other():
+                self._advance()
+                other = super()._parse_disjunction()
+                if other is None or not (_is_test(found) and _is_test(other)):
+                    self.raise_error("Expected conditions on both sides of XOR, OR in brackets")
+                    break
+                found = exp.NEQ(this=exp.paren(found), expression=exp.paren(other))
+            return found
+
+        def _one_or_other(self) -> bool:
+            """Tell whether MySQL's XOR follows."""
+            return self._curr is not None and self._curr.token_type == TokenType.XOR
 
         def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
             parsed = super()._parse_function_args(alias)
@@ -550,18 +576,29 @@ class PrivateDuckDB(DuckDB):
             return found
 
         def _parse_parametric(self) -> exp.Expr | None:
-            """Read ClickHouse's ``quantile(0.9)(x)``, whose fraction stands in brackets before."""
-            ahead = self._tokens[self._index : self._index + 5]
-            kinds = [token.token_type for token in ahead[1:]]
-            if kinds != [TokenType.L_PAREN, TokenType.NUMBER, TokenType.R_PAREN, TokenType.L_PAREN]:
+            """Read ClickHouse's ``quantile(0.9)(x)``, ``quantiles(0.5, 0.9)(x)``, ``topK(3)(x)``.
+
+            Their numbers stand in brackets before the value.
+            """
+            name, ahead = self._curr, self._tokens[self._index + 1 : self._index + 3]
+            kinds = [token.token_type for token in ahead]
+            word = "" if name is None else name.text.upper()
+            if kinds != [TokenType.L_PAREN, TokenType.NUMBER] or word not in _PARAMETRIC:
                 return None
-            if ahead[0].text.upper() not in _QUANTILES_OF_CLICKHOUSE:
+            first = self._index
+            self._advance()
+            numbers = self._parse_wrapped_csv(self._parse_number)
+            if self._curr is None or self._curr.token_type != TokenType.L_PAREN:
+                self._retreat(first)
                 return None
-            self._advance(2)
-            fraction = self._parse_number()
-            self._match_r_paren()
             value = self._parse_wrapped(self._parse_disjunction)
-            return exp.ApproxQuantile(this=value, quantile=fraction)
+            if word == _QUANTILES:
+                return exp.PercentileCont(this=value, expression=exp.Array(expressions=numbers))
+            if len(numbers) != 1:
+                self.raise_error("Expected one number before the value")
+            if word == _TOP:
+                return exp.ApproxTopK(this=value, expression=numbers[0])
+            return exp.ApproxQuantile(this=value, quantile=numbers[0])
 
         def _parse_privacy_option(self) -> exp.Expr | None:
             start = self._curr

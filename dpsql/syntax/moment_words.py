@@ -399,6 +399,9 @@ def settle_now(tree: exp.Expr) -> None:
         if written_text(form) is not None and isinstance(moment, exp.Expr) and _is_now(moment):
             node.set("this", exp.CurrentTimestamp())
             node.set("format", form)
+        computed = written_text(form) == "%J" and isinstance(node.parent, exp.Sub | exp.Add)
+        if computed and isinstance(moment, exp.Expr):  # a text of digits there, a number here
+            node.replace(_julian_day(moment if node.this is form else node.this))
 
 
 MOMENT_WORDS: Final[Mapping[str, Build]] = {

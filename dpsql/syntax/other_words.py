@@ -17,7 +17,9 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.schema import fold
+from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.moment_words import MOMENT_WORDS
+from dpsql.syntax.row_functions import BitCount, Character
 from dpsql.syntax.word_builders import (
     READ_WHOLE,
     TWO,
@@ -41,7 +43,7 @@ _WHOLE_UNITS: Final = (
 )
 _PATTERN: Final = (
     "A pattern is a constant of characters, lists of them ([a-z], \\d, \\w, \\s), groups, "
-    "alternatives, ^ and $, and repetitions; there is no \\b and no \\m."
+    "alternatives, ^ and $, and repetitions; \\b stands at the ends of a search, \\bno\\b."
 )
 _OF_BITS: Final = "One side is a whole number, the other one a constant from 0 on: flags & 4."
 _READ_AS_MOMENT: Final = (
@@ -197,8 +199,8 @@ def _square(value: exp.Expr) -> exp.Expr:
 
 
 def _end_part(text: exp.Expr, delimiter: exp.Expr, count: exp.Expr) -> exp.Expr:
-    """Read the text before the first delimiter, or behind the last one."""
-    if count not in (exp.Literal.number(1), exp.Literal.number(-1)):
+    """Read the text behind the last delimiter; parts before others are written later."""
+    if not isinstance(count, exp.Literal | exp.Neg) or count != exp.Literal.number(-1):
         return left_as_written("SUBSTRING_INDEX", [text, delimiter, count])
     return exp.SplitPart(this=text, delimiter=delimiter, part_index=count)
 
@@ -387,7 +389,7 @@ _BUILDS: Final[Mapping[str, Build]] = {
     "BIT_AND": by_number("BIT_AND", one=_called(exp.BitwiseAndAgg), two=_joined_by(exp.BitwiseAnd)),
     "BIT_OR": by_number("BIT_OR", one=_called(exp.BitwiseOrAgg), two=_joined_by(exp.BitwiseOr)),
     "BITTEST": by_number("BITTEST", two=_bit_at),
-    "GETBIT": by_number("GETBIT", two=_bit_at),
+    **{name: by_number(name, two=_bit_at) for name in ("GETBIT", "GET_BIT")},
     "TO_VARCHAR": by_number("TO_VARCHAR", two=_text_of_format),
     "FORMATDATETIME": by_number("FORMATDATETIME", two=_by_directives),
     "JSON_UNQUOTE": by_number("JSON_UNQUOTE", one=_unquoted),
@@ -413,8 +415,13 @@ _BUILDS: Final[Mapping[str, Build]] = {
     "UNIQEXACT": by_number(
         "UNIQEXACT", one=lambda value: exp.Count(this=exp.Distinct(expressions=[value]))
     ),
+    "TRY_TO_NUMBER": by_number(
+        "TRY_TO_NUMBER", one=lambda text: exp.TryCast(this=text, to=exp.DataType.build("BIGINT"))
+    ),
     "COUNT_BIG": by_number("COUNT_BIG", one=_called(exp.Count)),
     "SIZE": by_number("SIZE", one=_called(exp.Length)),
+    "BIT_COUNT": by_number("BIT_COUNT", one=_called(BitCount)),
+    "CHR": by_number("CHR", one=_called(Character)),
     "SQUARE": by_number("SQUARE", one=_square),
     "SUBSTRING_INDEX": by_number("SUBSTRING_INDEX", three=_end_part),
     "VAR": by_number("VAR", one=_called(exp.Variance)),
@@ -492,6 +499,29 @@ def settle_memberships(tree: exp.Expr) -> None:
             test.replace(exp.ArrayContains(this=listed, expression=value))
 
 
+def settle_patterns(tree: exp.Expr) -> None:
+    """Read T-SQL's ``PATINDEX('%a', s) > 0`` as LIKE; ``tree`` is changed."""
+    for test in list(tree.find_all(exp.GT, exp.NEQ)):
+        call, zero = test.this, test.expression
+        named = isinstance(call, exp.Anonymous) and fold(call.name) == "patindex"
+        if named and len(call.expressions) == TWO and _whole(zero) == 0:
+            pattern, value = call.expressions
+            constant = written_text(pattern)
+            if constant and not set(constant) & set("[]\\"):
+                test.replace(exp.Like(this=operand(value), expression=pattern))
+
+
+def settle_averages(tree: exp.Expr) -> None:
+    """Read ``AVG(status = 'late')`` as that of 1 and 0, as SQLite and MySQL do; it is changed."""
+    for average in list(tree.find_all(exp.Avg)):
+        test = average.this.unnest() if isinstance(average.this, exp.Expr) else None
+        if not isinstance(test, exp.Predicate | exp.Connector | exp.Not) or test.find(exp.Query):
+            continue
+        false = exp.If(this=exp.Not(this=exp.paren(test.copy())), true=exp.Literal.number(0))
+        true = exp.If(this=test.copy(), true=exp.Literal.number(1))
+        average.set("this", exp.Case(ifs=[true, false]))
+
+
 def settle_shares(tree: exp.Expr) -> None:
     """Read ``RATIO_TO_REPORT(x) OVER (…)`` as ``x / SUM(x) OVER (…)``; ``tree`` is changed."""
     for window in list(tree.find_all(exp.Window)):
@@ -515,3 +545,19 @@ def settle_quantified(tree: exp.Expr) -> None:
         if isinstance(query.this, exp.Query):
             among = exp.In(this=node.this, query=query)
             node.replace(among if equal else exp.Not(this=among))
+
+
+def settle_elements(tree: exp.Expr) -> None:
+    """Read ``x IN (SELECT UNNEST(l))`` as ``x = ANY (l)``; ``tree`` is changed."""
+    for test in list(tree.find_all(exp.In)):
+        query = test.args.get("query")
+        select = query.this if isinstance(query, exp.Subquery) and _ALONE.hold(query) else None
+        if not isinstance(select, exp.Select) or not _LISTED.hold(select):
+            continue
+        listed = select.expressions[0] if len(select.expressions) == 1 else None
+        if isinstance(listed, exp.Explode) and _ALONE.hold(listed):
+            test.replace(exp.EQ(this=operand(test.this), expression=exp.Any(this=listed.this)))
+
+
+_ALONE: Final = NodeArguments("this")
+_LISTED: Final = NodeArguments("expressions")

@@ -27,7 +27,10 @@ from dpsql.syntax.bracketed_names import with_bracketed_names
 from dpsql.syntax.dialect import PrivateDuckDB
 from dpsql.syntax.moment_words import settle_now
 from dpsql.syntax.other_words import (
+    settle_averages,
+    settle_elements,
     settle_memberships,
+    settle_patterns,
     settle_quantified,
     settle_quantile_lists,
     settle_shares,
@@ -164,6 +167,9 @@ def parse(text: str) -> exp.Query:
     settle_quantified(tree)
     settle_shares(tree)
     settle_memberships(tree)
+    settle_patterns(tree)
+    settle_elements(tree)
+    settle_averages(tree)
     settle_now(tree)
     write_moments(tree)
     return tree

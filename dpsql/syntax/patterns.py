@@ -54,7 +54,8 @@ class Pattern:
     text may be tried at a place, not counting parts that may be of any length, of which there are
     ``endless``. ``fixed`` is a pattern that can match in one way: whoever prefers the longest match
     finds what the others find. For one ``from_start`` there is a single place to look, and with an
-    ``open_end`` nothing is looked for behind what may be of any length.
+    ``open_end`` nothing is looked for behind what may be of any length. What it matches
+    ``begins`` with a letter, digit or underscore, or ``finishes`` with one, unless it is empty.
     """
 
     text: str
@@ -67,6 +68,8 @@ class Pattern:
     from_start: bool = False
     atoms: int = 1
     open_end: bool = True
+    begins: bool = False
+    finishes: bool = False
 
 
 def read_pattern(
@@ -75,22 +78,29 @@ def read_pattern(
     ignore_case: bool = False,
     captures: bool = False,
     whole: bool = False,
+    edges: bool = False,
     ends: tuple[str, str] = ("^", "$"),
 ) -> Pattern:
     """Read a pattern and write it anew. Raises ``PatternRefused``.
 
     ``ends`` is how an engine writes the two ends of a text; ``whole`` puts the pattern between
     them. Groups are numbered only where they are said to be ``captures``. That case is ignored may
-    also stand in front, as ``(?i)``.
+    also stand in front, as ``(?i)``. Where nothing but whether it is found is asked, ``edges`` of
+    words may stand at both ends, ``\\b``, or ``\\m`` and ``\\M``: as a character of no word, or the
+    end of the text.
 
     >>> read_pattern(r"^\\d+|.x?", ignore_case=True).text
     '^[0-9]+|[^\\n][Xx]?'
+    >>> read_pattern(r"\\bno", edges=True).text
+    '(?:^|[^0-9A-Za-z_])no'
     """
     if "\0" in text:
         raise PatternRefused("a zero byte")
     text, case = text.removeprefix(_ANY_CASE), text.startswith(_ANY_CASE)
     reader = _Reader(text, ignore_case or case, captures, ends)
-    found = reader.alternatives()
+    found = reader.alternatives(edges=edges and not (captures or whole))
+    if text.startswith(("\\b", "\\m", "\\M"), reader.at):
+        raise PatternRefused(f"{text[reader.at : reader.at + 2]} between other parts")
     if reader.at < len(text):
         raise PatternRefused(") without (")
     if found.atoms > MOST_ATOMS:
@@ -101,6 +111,7 @@ def read_pattern(
 
 
 _ANY_CASE: Final = "(?i)"
+_BEFORE_WORDS, _BEHIND_WORDS = ("\\b", "\\m"), ("\\b", "\\M")
 
 
 class _Reader:
@@ -127,10 +138,10 @@ class _Reader:
         self.at += 1
         return self.text[self.at - 1]
 
-    def alternatives(self) -> Pattern:
-        branches = [self._sequence()]
+    def alternatives(self, *, edges: bool = False) -> Pattern:
+        branches = [self._branch() if edges else self._sequence()]
         while self._next("|"):
-            branches.append(self._sequence())
+            branches.append(self._branch() if edges else self._sequence())
         if len(branches) == 1:
             return branches[0]
         return Pattern(
@@ -144,11 +155,36 @@ class _Reader:
             all(each.from_start for each in branches),
             sum(each.atoms for each in branches),
             all(each.open_end for each in branches),
+            all(each.begins for each in branches),
+            all(each.finishes for each in branches),
         )
 
-    def _sequence(self) -> Pattern:
+    def _branch(self) -> Pattern:
+        """Read a sequence with edges of words at its ends, which may not be within it."""
+        before = self._next(*_BEFORE_WORDS)
+        found = self._sequence(until=_BEHIND_WORDS)
+        behind = self._next(*_BEHIND_WORDS)
+        words = (found.begins or not before) and (found.finishes or not behind)
+        ends = bool(before) and found.from_start, bool(behind) and found.text[-1:] == self._ends[1]
+        if (before or behind) and (any(ends) or not (words and found.least)):
+            raise PatternRefused(f"{before or behind} where no word begins or ends")
+        other = _listed(_LETTER_CLASSES["w"], negated=True)
+        first = f"(?:{self._ends[0]}|{other})" if before else ""
+        last = f"(?:{self._ends[1]}|{other})" if behind else ""
+        edges = bool(before) + bool(behind)
+        return replace(
+            found,
+            text=f"{first}{found.text}{last}",
+            ways=found.ways << edges,
+            atoms=found.atoms + edges,
+            fixed=found.fixed and not edges,
+        )
+
+    def _sequence(self, until: tuple[str, ...] = ()) -> Pattern:
         found, ended = Pattern("", atoms=0), False
         while self.at < len(self.text) and self.text[self.at] not in "|)":
+            if until and self.text.startswith(until, self.at):
+                break
             part = self._repeated(self._part())
             if ended or (part.text == self._ends[0] and found.text):
                 raise PatternRefused("^ behind other parts, or $ before them")
@@ -165,6 +201,8 @@ class _Reader:
                 found.from_start or (not found.text and part.from_start),
                 found.atoms + part.atoms,
                 found.open_end and part.open_end and not found.endless,
+                found.begins and (found.least > 0 or part.begins) if found.atoms else part.begins,
+                part.finishes and (part.least > 0 or found.finishes),
             )
         return found
 
@@ -179,7 +217,8 @@ class _Reader:
         if here == ".":
             return Pattern(_NOT_A_LINE_BREAK, least=1)
         if here == "[":
-            return Pattern(self._class(), least=1)
+            listed = self._class()
+            return Pattern(listed, least=1, begins=_of_words(listed), finishes=_of_words(listed))
         if here in "*+?{})":
             raise PatternRefused(f"{here} where nothing is repeated")
         if here != "\\":
@@ -191,7 +230,8 @@ class _Reader:
         known = _LETTER_CLASSES.get(escaped.lower())
         if known is not None:
             listed = _listed(self._both_cases(known), negated=escaped.isupper())
-            return Pattern(listed, least=1)
+            word = _of_words(listed)
+            return Pattern(listed, least=1, begins=word, finishes=word)
         return self._character(self._escaped(escaped))
 
     def _escaped(self, character: str) -> str:
@@ -203,9 +243,10 @@ class _Reader:
 
     def _character(self, character: str) -> Pattern:
         cases = self._cases(character)
-        if len(cases) == 1:
-            return Pattern(_quoted(character), least=1)
-        return Pattern(_listed([(each, each) for each in cases], negated=False), least=1)
+        word = _is_letter(character) or character in "0123456789_"
+        listed = _listed([(each, each) for each in cases], negated=False)
+        text = _quoted(character) if len(cases) == 1 else listed
+        return Pattern(text, least=1, begins=word, finishes=word)
 
     def _cases(self, character: str) -> list[str]:
         """List a character in both cases, where the case is of no account."""
@@ -304,7 +345,17 @@ class _Reader:
             part.from_start and low > 0,
             part.atoms * max(low, high or 0, 1),
             part.open_end,
+            part.begins,
+            part.finishes,
         )
+
+
+_OF_WORDS: Final = re.compile(r"\[(?:[0-9](?:-[0-9])?|[A-Z](?:-[A-Z])?|[a-z](?:-[a-z])?|_)+\]")
+
+
+def _of_words(listed: str) -> bool:
+    """Tell whether a list has none but letters, digits and underscores, by its text."""
+    return _OF_WORDS.fullmatch(listed) is not None
 
 
 def _is_letter(character: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, VARCHAR, SqlType
+from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TINYINT, VARCHAR, SqlType
 from dpsql.syntax.moment_formats import DIRECTIVES
 
 MOMENTS: Final = ("DATE", "TIMESTAMP")
@@ -30,6 +30,20 @@ PATHS_TRIED: Final = ('$."a"', "$[0]", '$."a"[0]."c"')
 """Paths into JSON that surveys compare, in their one spelling."""
 ANY_NUMBERS: Final = ("NUMBERS",)
 """All that become DOUBLE without a way to fail."""
+
+
+class Character(exp.Expression, exp.Func):
+    """``chr(65)``: the parser's own class takes many, of other sets of characters."""
+
+    arg_types = {"this": True}  # noqa: RUF012 (sqlglot's convention)
+    _sql_names = ["CHR"]  # noqa: RUF012
+
+
+class BitCount(exp.Expression, exp.Func):
+    """``bit_count(n)``, which the parser knows by no class."""
+
+    arg_types = {"this": True}  # noqa: RUF012
+    _sql_names = ["BIT_COUNT"]  # noqa: RUF012
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +173,22 @@ _ROW_FUNCTIONS: Final = (
     RowFunction("exp", (exp.Exp,), ANY_NUMBERS, DOUBLE),
     RowFunction("ln", (exp.Ln,), ANY_NUMBERS, DOUBLE),
     RowFunction("pow", (exp.Pow,), ANY_NUMBERS, DOUBLE, ("2", "0.5", "b"), reads=_TWO),
+    RowFunction("sin", (exp.Sin,), ANY_NUMBERS, DOUBLE),
+    RowFunction("cos", (exp.Cos,), ANY_NUMBERS, DOUBLE),
+    RowFunction("tan", (exp.Tan,), ANY_NUMBERS, DOUBLE),
+    RowFunction("asin", (exp.Asin,), ANY_NUMBERS, DOUBLE),
+    RowFunction("acos", (exp.Acos,), ANY_NUMBERS, DOUBLE),
+    RowFunction("atan", (exp.Atan,), ANY_NUMBERS, DOUBLE),
+    RowFunction("atan2", (exp.Atan2,), ANY_NUMBERS, DOUBLE, ("2", "-1", "b"), reads=_TWO),
+    RowFunction("cbrt", (exp.Cbrt,), ANY_NUMBERS, DOUBLE),
+    RowFunction("bit_count", (BitCount,), WHOLE_NUMBERS, TINYINT, between=(0, 64)),
+    RowFunction("chr", (Character,), WHOLE_NUMBERS, VARCHAR),
+    RowFunction("hex", (exp.Hex,), WHOLE_NUMBERS, VARCHAR, reads="this"),
+    RowFunction(
+        *("levenshtein", (exp.Levenshtein,), TEXTS, BIGINT, ("'Lyon'", "''")),
+        reads=_TWO,
+        constant=True,
+    ),
 )
 ROW_FUNCTIONS: Final[Mapping[type[exp.Expr], RowFunction]] = MappingProxyType(
     {node: function for function in _ROW_FUNCTIONS for node in function.nodes}

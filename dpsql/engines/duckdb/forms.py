@@ -499,6 +499,8 @@ CALLED_ON_ROWS: Final = frozenset(
     | {"**", "^", "power", "abs", "ceil", "trunc", "sign", "exp", "ln", "log"}
     | {"date_diff", "date_trunc", "century", "day", "dayname", "dayofmonth", "dayofweek"}
     | {"ends_with", "strpos", "replace", "string_split", "array_extract"}
+    | {"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "cbrt"}
+    | {"bit_count", "chr", "hex", "levenshtein"}
     | {"md5", "sha256", "make_date", "strftime", "time_bucket", "json_extract_string"}
     | {"list_contains", "list_position", "struct_extract", "reverse", "ascii", "unicode"}
     | {"regexp_matches", "regexp_full_match", "regexp_extract", "regexp_replace"}

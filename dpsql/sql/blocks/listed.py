@@ -13,14 +13,20 @@
     SELECT string_agg(DISTINCT ward, ', ') FROM visits
     SELECT (SELECT string_agg(v, ', ' ORDER BY v) FROM (SELECT DISTINCT ward AS v FROM visits))
 
+    SELECT approx_top_k(ward, 3) FROM visits
+    SELECT (SELECT list(v ORDER BY n DESC, v) FROM
+            (SELECT ward AS v, COUNT(*) AS n FROM visits WHERE ward IS NOT NULL GROUP BY ward
+             ORDER BY COUNT(*) DESC LIMIT 3))
+
     SELECT histogram(ward) FROM visits
     SELECT (SELECT map_from_entries(list(row(v, n) ORDER BY v)) FROM
             (SELECT ward AS v, COUNT(*) AS n FROM visits WHERE ward IS NOT NULL GROUP BY ward))
 
-ANY_VALUE(x) is the same as mode(x): each value of the group is right, and the most frequent one is
-what noise hides least. The question for the groups is a block like any other, of its sensitivity
-and price; lists are made of what was released, in order. Other aggregates beside stay a block of
-their own.
+APPROX_TOP_COUNT(x, 3) lists the numbers of rows as well. Of each group, the most frequent values
+are the first ones of a list of all. ANY_VALUE(x) is the same as mode(x): each value of the group is
+right, and the most frequent one is what noise hides least. The question for the groups is a block
+like any other, of its sensitivity and price; lists are made of what was released, in order. Other
+aggregates beside stay a block of their own.
 """
 
 from __future__ import annotations
@@ -41,10 +47,13 @@ from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.text import output_name, put
 
 _HISTOGRAM: Final = "histogram"
+_TOP_COUNT: Final = "approx_top_count"
+_MOST_LISTED: Final = 1000
 _USUAL: Final = (exp.Mode, exp.AnyValue)
 _AROUND: Final = (*WRAPPERS, exp.Window, exp.IgnoreNulls, exp.RespectNulls)
 _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
     **dict.fromkeys(_USUAL, NodeArguments("this")),
+    exp.ApproxTopK: NodeArguments("this expression"),
     exp.ArrayAgg: NodeArguments("this"),
     exp.GroupConcat: NodeArguments("this separator"),
     exp.Anonymous: NodeArguments("this expressions"),
@@ -72,6 +81,8 @@ class ListedGroups:
     value: exp.Expr
     condition: exp.Expr | None
     terms: tuple[exp.Ordered, ...] = ()
+    first: int | None = None
+    """How many of the most frequent values it lists; None if all."""
 
     @property
     def usual(self) -> bool:
@@ -163,6 +174,13 @@ def listing_of(node: exp.Expr) -> ListedGroups | None:
         return None if mode_of is None else ListedGroups(function, mode_of, condition)
     if within:
         return None
+    if isinstance(function, exp.ApproxTopK):
+        return _most_frequent(function, value, function.expression, condition)
+    if isinstance(function, exp.Anonymous) and fold(function.name) == _TOP_COUNT:
+        match function.expressions:
+            case [of, number]:
+                return _most_frequent(function, of, number, condition)
+        return None
     if isinstance(function, exp.Anonymous):
         of_one = fold(function.name) == _HISTOGRAM and len(function.expressions) == 1
         return ListedGroups(function, function.expressions[0], condition) if of_one else None
@@ -179,6 +197,15 @@ def listing_of(node: exp.Expr) -> ListedGroups | None:
         return None
     ordered = tuple(term for term in terms if isinstance(term, exp.Ordered))
     return ListedGroups(function, value, condition, ordered)
+
+
+def _most_frequent(
+    function: exp.Expr, value: exp.Expr | None, number: object, condition: exp.Expr | None
+) -> ListedGroups | None:
+    first = int(number.this) if isinstance(number, exp.Literal) and number.is_int else 0
+    if value is None or not 0 < first <= _MOST_LISTED:
+        return None
+    return ListedGroups(function, value, condition, first=first)
 
 
 def _holds(*nodes: exp.Expr) -> bool:
@@ -234,11 +261,12 @@ def _written(listing: ListedGroups, select: exp.Select) -> exp.Subquery:
         groups.set("distinct", exp.Distinct())
     else:
         groups.set("group", exp.Group(expressions=[listing.value.copy()]))
-    if listing.usual:
+    first = 1 if listing.usual else listing.first
+    if first is not None:
         most = exp.Ordered(this=exp.Count(this=exp.Star()), desc=True)
         groups.set("order", exp.Order(expressions=[most]))
-        groups.set("limit", exp.Limit(expression=exp.Literal.number(1)))
-    elif not _lists_keys(listing):
+        groups.set("limit", exp.Limit(expression=exp.Literal.number(first)))
+    if not listing.usual and not _lists_keys(listing):
         groups.append("expressions", _counted())
     return exp.Subquery(this=_over(groups, _made(listing)))
 
@@ -252,6 +280,8 @@ def _made(listing: ListedGroups) -> exp.Expr:
         exp.Ordered(this=value.copy(), **{name: term.args.get(name) for name in _DIRECTION})
         for term in listing.terms
     ] or [exp.Ordered(this=value.copy())]
+    if listing.first is not None:
+        return _most_frequent_of(listing, value, number)
     if not _lists_keys(listing):
         entry = exp.Anonymous(this="row", expressions=[value, number])
         entries = exp.ArrayAgg(this=exp.Order(this=entry, expressions=order))
@@ -261,9 +291,24 @@ def _made(listing: ListedGroups) -> exp.Expr:
     return made
 
 
+def _most_frequent_of(listing: ListedGroups, value: exp.Expr, number: exp.Expr) -> exp.Expr:
+    """Write the list of the most frequent values, or of these with their numbers of rows."""
+    order = [exp.Ordered(this=number.copy(), desc=True), exp.Ordered(this=value.copy())]
+    entry = value
+    if isinstance(listing.function, exp.Anonymous):
+        parts = {"value": value, "count": number}
+        named = [exp.PropertyEQ(this=exp.to_identifier(n), expression=v) for n, v in parts.items()]
+        entry = exp.Struct(expressions=named)
+    found = exp.ArrayAgg(this=exp.Order(this=entry, expressions=order))
+    last = exp.Literal.number(listing.first)
+    return exp.Bracket(
+        this=found, expressions=[exp.Slice(this=exp.Literal.number(1), expression=last)]
+    )
+
+
 def _lists_keys(listing: ListedGroups) -> bool:
     """Tell whether an aggregate lists all values, NULL among them, and needs no numbers of them."""
-    return not listing.usual and not isinstance(listing.function, exp.Anonymous)
+    return isinstance(listing.function, exp.ArrayAgg | exp.GroupConcat)
 
 
 def _over(groups: exp.Select, made: exp.Expr) -> exp.Select:

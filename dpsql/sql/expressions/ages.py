@@ -1,6 +1,6 @@
-"""Ages of dates in whole years and months, written with the parts of dates.
+"""Ages of dates and timestamps in whole years and months, written with their parts.
 
-Each counts from the earlier date to the later one, with a sign, and is NULL where either is.
+Each counts from the earlier moment to the later one, with a sign, and is NULL where either is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.sql_types import DATE
+from dpsql.core.sql_types import DATE, TIMESTAMP
 from dpsql.sql.expressions.silent_casts import TypeHere
 
 _MOST_NODES: Final = 12
@@ -22,6 +22,7 @@ _BELOW_UNIT: Final = {
     "day": "%H:%M:%S.%f",
 }
 """Formats of the time within a unit, as texts that sort as it does."""
+_DAY_AND_TIME: Final = f"%d {_BELOW_UNIT['day']}"
 _MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
 _DAYS_OF_A_MONTH: Final = "31.0"  # as Oracle counts the rest of a month
 
@@ -34,27 +35,86 @@ def is_date(node: exp.Expr, type_of: TypeHere) -> bool:
     return isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE
 
 
-def years(of: Sequence[exp.Expr], type_of: TypeHere) -> exp.Expr | None:
-    """Write the number of whole years between two dates, the later one first."""
-    if len(of) != 2 or not all(is_date(each, type_of) for each in of):
+def _alike(of: Sequence[exp.Expr], type_of: TypeHere) -> list[exp.Expr] | None:
+    """Return two dates, or two timestamps; a date beside a timestamp is its midnight."""
+    dates = [is_date(each, type_of) for each in of]
+    known = [date or _is_timestamp(each, type_of) for date, each in zip(dates, of, strict=True)]
+    if len(of) != 2 or not all(known) or not _are_small(*of):
         return None
-    later, earlier = of
-    return _signed(later, earlier, _birthdays)
+    if dates[0] == dates[1]:
+        return list(of)
+    return [
+        exp.cast(each.copy(), exp.DType.TIMESTAMP) if date else each
+        for date, each in zip(dates, of, strict=True)
+    ]
+
+
+def _is_timestamp(node: exp.Expr, type_of: TypeHere) -> bool:
+    """Tell whether a node is a TIMESTAMP by its form."""
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        return type_of(node) == TIMESTAMP
+    timestamps = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
+    return isinstance(node, exp.Cast) and node.to.this in timestamps
+
+
+def years(of: Sequence[exp.Expr], type_of: TypeHere) -> exp.Expr | None:
+    """Write the whole years of an age, of two moments, the later one first."""
+    moments = _alike(of, type_of)
+    if moments is None:
+        return None
+    timed = not is_date(moments[0], type_of)
+    return _signed(moments[0], moments[1], partial(_anniversaries if timed else _birthdays))
+
+
+def months_beside_years(of: Sequence[exp.Expr], type_of: TypeHere) -> exp.Expr | None:
+    """Write the months of an age beside its whole years, of two moments, the later one first."""
+    moments = _alike(of, type_of)
+    if moments is None:
+        return None
+    form = "%d" if is_date(moments[0], type_of) else _DAY_AND_TIME
+
+    def rest(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
+        months = exp.paren(
+            exp.Sub(this=_apart(later, earlier), expression=_less(later, earlier, form))
+        )
+        return exp.Mod(this=months, expression=exp.Literal.number(12))
+
+    return _signed(moments[0], moments[1], rest)
+
+
+def _anniversaries(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
+    """Write the whole years between two timestamps."""
+    years = exp.Sub(this=exp.Year(this=later.copy()), expression=exp.Year(this=earlier.copy()))
+    return exp.Sub(this=years, expression=_less(later, earlier, f"%m{_DAY_AND_TIME}"))
+
+
+def _less(later: exp.Expr, earlier: exp.Expr, form: str) -> exp.Expr:
+    """Write 1 where a part of one moment is before that of the other, and 0 elsewhere."""
+    parts = [
+        exp.TimeToStr(this=each.copy(), format=exp.Literal.string(form))
+        for each in (later, earlier)
+    ]
+    before = exp.If(this=exp.LT(this=parts[0], expression=parts[1]), true=exp.Literal.number(1))
+    return exp.Case(ifs=[before], default=exp.Literal.number(0))
 
 
 def units_between(unit: str, start: exp.Expr, end: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write DuckDB's ``date_sub('month', start, end)``, the number of whole units between.
 
-    Months and longer ones are of dates alone; None for what there is no way to write.
+    None for what there is no way to write.
     """
     unit = unit.lower()
     if not _are_small(start, end):
         return None
     if unit in _BELOW_UNIT:
         return _signed(end, start, partial(_units_of_time, unit))
-    if unit not in _MONTHS or not all(is_date(each, type_of) for each in (start, end)):
+    moments = _alike([end, start], type_of) if unit in _MONTHS else None
+    if moments is None:
         return None
-    months = _signed(end, start, _months)
+    months = _signed(moments[0], moments[1], _months)
+    if not is_date(moments[0], type_of):
+        months = _signed(moments[0], moments[1], _months_of_timestamps)
     if unit == "month":
         return months
     size = exp.Literal.number(_MONTHS[unit])
@@ -125,11 +185,7 @@ def _units_of_time(unit: str, later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
         unit=exp.var(unit.upper()),
         date_part_boundary=True,
     )
-    form = exp.Literal.string(_BELOW_UNIT[unit])
-    times = [exp.TimeToStr(this=each.copy(), format=form.copy()) for each in (later, earlier)]
-    unfinished = exp.If(this=exp.LT(this=times[0], expression=times[1]), true=exp.Literal.number(1))
-    rest = exp.Case(ifs=[unfinished], default=exp.Literal.number(0))
-    return exp.Sub(this=boundaries, expression=rest)
+    return exp.Sub(this=boundaries, expression=_less(later, earlier, _BELOW_UNIT[unit]))
 
 
 def _apart(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
@@ -146,4 +202,25 @@ def _months(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
     inside = exp.NEQ(this=later.copy(), expression=exp.LastDay(this=later.copy()))
     unfinished = exp.If(this=exp.and_(before, inside), true=exp.Literal.number(1))
     rest = exp.Case(ifs=[unfinished], default=exp.Literal.number(0))
+    return exp.Sub(this=_apart(later, earlier), expression=rest)
+
+
+def _months_of_timestamps(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
+    """Write the number of whole months between timestamps, by days and the times within them."""
+    days = [exp.Day(this=each.copy()) for each in (later, earlier)]
+    times = [
+        exp.TimeToStr(this=each.copy(), format=exp.Literal.string(_BELOW_UNIT["day"]))
+        for each in (later, earlier)
+    ]
+    date = exp.cast(later.copy(), exp.DType.DATE)
+    inside = exp.NEQ(this=date, expression=exp.LastDay(this=later.copy()))
+    before = exp.LT(this=days[0], expression=days[1])
+    by_time = exp.and_(
+        exp.LTE(this=days[0].copy(), expression=days[1].copy()),
+        exp.LT(this=times[0], expression=times[1]),
+    )
+    unfinished = exp.or_(exp.paren(exp.and_(before, inside)), exp.paren(by_time))
+    rest = exp.Case(
+        ifs=[exp.If(this=unfinished, true=exp.Literal.number(1))], default=exp.Literal.number(0)
+    )
     return exp.Sub(this=_apart(later, earlier), expression=rest)

@@ -9,6 +9,7 @@ values are DuckDB's is tested by ``tests/sql/test_alike.py``.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
@@ -18,10 +19,26 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import fold
-from dpsql.core.sql_types import SqlType
+from dpsql.core.sql_types import BOOLEAN, DATE, SqlType
 from dpsql.sql.expressions import bits
-from dpsql.sql.expressions.ages import months_between, units_between, years
+from dpsql.sql.expressions.ages import (
+    months_beside_years,
+    months_between,
+    units_between,
+    years,
+)
+from dpsql.sql.expressions.edited_texts import (
+    bits_called,
+    bytes_called,
+    marks_in,
+    octets,
+    overlaid,
+    part_at,
+    part_before,
+    replaced_at,
+)
 from dpsql.sql.expressions.inner_types import inner_type
+from dpsql.sql.expressions.moments_in_steps import months_added, of_seconds, periods_apart
 from dpsql.sql.expressions.silent_casts import (
     NUMBERS_OF_TEXTS,
     TEXTS_OF_MOMENTS,
@@ -32,7 +49,7 @@ from dpsql.sql.expressions.silent_casts import (
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.dialect import WRITTEN_NAME, PrivateDuckDB
 from dpsql.syntax.json_paths import JsonPath, read_path, write_path
-from dpsql.syntax.moment_formats import of_date_format, of_pattern, of_to_char
+from dpsql.syntax.moment_formats import BLANK_PADDED, of_date_format, of_pattern, of_to_char
 from dpsql.syntax.moment_words import divides_day
 from dpsql.syntax.patterns import PatternRefused, read_pattern
 from dpsql.syntax.text import NAMED, display, put
@@ -52,9 +69,6 @@ _TEXTS: Final = (exp.DType.TEXT, exp.DType.VARCHAR)
 _MOST_PADDED: Final = 1000
 _WORD: Final = re.compile(r"[A-Za-z_]+")
 _DIGITS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
-_FIRST_LONGER: Final = ("\x80", "\u0800", "\U00010000")
-"""The first characters that take two, three and four bytes in UTF-8."""
-_LAST: Final = "\U0010ffff"
 _END: Final = Context(prec=15)
 _MOST_OF_PLACE: Final = 9  # digits
 _MOST_BUCKETS: Final = 1_000
@@ -317,7 +331,7 @@ def _number_of_parts(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     mark = _text(split.expression) if isinstance(split, exp.Split) else None
     if not mark or not _given(split, "this", "expression") or not _given(node, "this"):
         return None
-    return exp.paren(exp.Add(this=_marks(split.this, mark), expression=exp.Literal.number(1)))
+    return exp.paren(exp.Add(this=marks_in(split.this, mark), expression=exp.Literal.number(1)))
 
 
 def _split_off(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -327,12 +341,8 @@ def _split_off(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     place = _whole(node.expressions[0]) if len(node.expressions) == 1 else None  # from 0 on
     if not mark or place is None or place < 0 or not _given(split, "this", "expression"):
         return None
-    part = exp.SplitPart(
-        this=split.this.copy(),
-        delimiter=exp.Literal.string(mark),
-        part_index=exp.Literal.number(place + 1),
-    )
-    there = exp.GTE(this=_marks(split.this, mark), expression=exp.Literal.number(place))
+    part = part_at(split.this, mark, place + 1)
+    there = exp.GTE(this=marks_in(split.this, mark), expression=exp.Literal.number(place))
     return exp.Case(ifs=[exp.If(this=there, true=part)])
 
 
@@ -356,17 +366,6 @@ def _any_of_parts(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
         return None
     found = _among_parts(exp.ArrayContains(this=listed, expression=node.this), type_of)
     return None if found is None else exp.Coalesce(this=found, expressions=[exp.false()])
-
-
-def _marks(text: exp.Expr, mark: str) -> exp.Expr:
-    """Write how often a mark stands in a text."""
-    without = exp.Replace(
-        this=text.copy(), expression=exp.Literal.string(mark), replacement=exp.Literal.string("")
-    )
-    gone = exp.Sub(this=exp.Length(this=text.copy()), expression=exp.Length(this=without))
-    if len(mark) == 1:
-        return exp.paren(gone)
-    return exp.IntDiv(this=exp.paren(gone), expression=exp.Literal.number(len(mark)))
 
 
 def _translated(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -607,6 +606,31 @@ def _collated(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return node.this if fold(node.expression.name) in _BYTEWISE else None
 
 
+def _in_any_case(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write s = 'a' COLLATE NOCASE, and LIKE, as of texts in lower case."""
+    sides = [node.this, node.expression]
+    bare = [_without_case(side) for side in sides]
+    if not any(bare) or not _given(node, "this", "expression", "negate"):
+        return None
+    made = node.copy()
+    made.set("this", exp.Lower(this=(bare[0] or sides[0]).copy()))
+    made.set("expression", exp.Lower(this=(bare[1] or sides[1]).copy()))
+    if isinstance(node, exp.Like):
+        made = exp.ILike(
+            this=(bare[0] or sides[0]).copy(),
+            expression=(bare[1] or sides[1]).copy(),
+            negate=node.args.get("negate"),
+        )
+    return made
+
+
+def _without_case(node: exp.Expr) -> exp.Expr | None:
+    """Return the text of a collation that does not tell cases apart; None for others."""
+    node = node.unnest()
+    found = isinstance(node, exp.Collate) and fold(node.expression.name) == "nocase"
+    return node.this if found else None
+
+
 def _globbed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write GLOB 'a*' as LIKE 'a%', of a constant pattern of texts; ``?`` stands for a byte."""
     pattern = _text(node.expression)
@@ -807,7 +831,7 @@ def _searched(*, whole: bool) -> _Make:
         if flags is None or pattern is None or (whole and re.search(r"(?<!\\)[%_]", pattern)):
             return None
         ignore_case = flags or isinstance(node, exp.RegexpILike)
-        made = _pattern(pattern, ignore_case=ignore_case, whole=whole)
+        made = _pattern(pattern, ignore_case=ignore_case, whole=whole, edges=True)
         return None if made is None else exp.RegexpLike(this=node.this, expression=made)
 
     return make
@@ -821,10 +845,17 @@ def _flags(node: object) -> bool | None:
 
 
 def _pattern(
-    text: str, *, ignore_case: bool = False, captures: bool = False, whole: bool = False
+    text: str,
+    *,
+    ignore_case: bool = False,
+    captures: bool = False,
+    whole: bool = False,
+    edges: bool = False,
 ) -> exp.Expr | None:
     try:
-        found = read_pattern(text, ignore_case=ignore_case, captures=captures, whole=whole)
+        found = read_pattern(
+            text, ignore_case=ignore_case, captures=captures, whole=whole, edges=edges
+        )
     except PatternRefused:
         return None
     return exp.Literal.string(found.text)
@@ -857,26 +888,14 @@ def _substituted(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     )
 
 
-def _bytes(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write strlen(s), the bytes of a text: characters, and those of two, three and four again.
-
-    What is left of a text is searched for the longer ones.
-    """
+def _converted(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write T-SQL's CONVERT(VARCHAR, t, 120), of a date or timestamp as ISO writes it."""
     match node.expressions:
-        case [left]:
-            found: exp.Expr = exp.Length(this=left)
-        case _:
-            return None
-    for first in _FIRST_LONGER:
-        left = exp.RegexpReplace(
-            this=left.copy(),
-            expression=_pattern(f"[^{first}-{_LAST}]"),
-            replacement=exp.Literal.string(""),
-            modifiers=exp.Literal.string("g"),
-            single_replace=True,
-        )
-        found = exp.Add(this=found, expression=exp.Length(this=left))
-    return exp.Paren(this=found)
+        case [exp.Var(), exp.Column() as moment, style] if _text(style) == "120":
+            form = {_WALL: "%Y-%m-%d %H:%M:%S", DATE: "%Y-%m-%d"}.get(type_of(moment) or _ZONED)
+            if form is not None:
+                return exp.TimeToStr(this=moment, format=exp.Literal.string(form))
+    return None
 
 
 def _formatted(read: Callable[[str], str | None]) -> _Make:
@@ -889,6 +908,8 @@ def _formatted(read: Callable[[str], str | None]) -> _Make:
                 if found is None:
                     return None
                 made = exp.TimeToStr(this=moment, format=exp.Literal.string(found))
+                if read is of_to_char and BLANK_PADDED.search(found):
+                    return _pieced(made, BLANK_PADDED.split(found), _PADDED)
                 return _in_pieces(made, type_of) or made
         return None
 
@@ -909,9 +930,12 @@ def _extracted_part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
         return exp.cast(of, exp.DType.DATE)
     if part == "isoweek":
         return exp.Extract(this=exp.var("WEEK"), expression=of)
-    if part == "year" and isinstance(of, exp.Anonymous) and fold(of.name) == "age":
-        return years(of.expressions, type_of)
+    if part in _OF_AGES and isinstance(of, exp.Anonymous) and fold(of.name) == "age":
+        return _OF_AGES[part](of.expressions, type_of)
     return None
+
+
+_OF_AGES: Final = {"year": years, "month": months_beside_years}
 
 
 def _whole_units(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -958,6 +982,12 @@ def _format_last(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return exp.TimeToStr(this=moment, format=text) if _given(node, "this", "format") else None
 
 
+def _of_format(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write strftime with its format behind, and in pieces where engines have no words for it."""
+    last = _format_last(node, type_of)
+    return _in_pieces(last or node, type_of) or last
+
+
 def _in_pieces(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write a format with %w, %U, %W or %q piece by piece: engines have no words for these.
 
@@ -966,10 +996,19 @@ def _in_pieces(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     form = _text(node.args["format"])
     if form is None or not _given(node, "this", "format") or not _NUMBERED.search(form):
         return None
+    return _pieced(node, _NUMBERED.split(form), _NUMBERS)
+
+
+def _pieced(
+    node: exp.Expr,
+    split: Sequence[str],
+    written: Mapping[str, Callable[[exp.Expr], exp.Expr]],
+) -> exp.Expr:
+    """Put the pieces of a format together, of which some are written otherwise."""
     pieces: list[exp.Expr] = []
-    for piece in _NUMBERED.split(form):
-        if piece in _NUMBERS:
-            pieces.append(_NUMBERS[piece](node.this))
+    for piece in split:
+        if piece in written:
+            pieces.append(written[piece](node.this))
         elif piece:
             pieces.append(exp.TimeToStr(this=node.this.copy(), format=exp.Literal.string(piece)))
     whole = reduce(lambda one, other: exp.DPipe(this=one, expression=other), pieces)
@@ -1005,6 +1044,26 @@ def _week_from(first: int) -> Callable[[exp.Expr], exp.Expr]:
     return make
 
 
+def _name_padded(directive: str, case: type[exp.Expr] | None) -> Callable[[exp.Expr], exp.Expr]:
+    """Write the name of a day or month with blanks behind it, up to those of the longest."""
+
+    def make(moment: exp.Expr) -> exp.Expr:
+        name: exp.Expr = exp.TimeToStr(this=moment.copy(), format=exp.Literal.string(directive))
+        if case is not None:
+            name = case(this=name)
+        blanks = exp.Literal.string(" " * _LONGEST_NAME)
+        padded = exp.DPipe(this=name, expression=blanks)
+        return exp.Left(this=padded, expression=exp.Literal.number(_LONGEST_NAME))
+
+    return make
+
+
+_LONGEST_NAME: Final = len("Wednesday")  # and September
+_PADDED: Final[Mapping[str, Callable[[exp.Expr], exp.Expr]]] = {
+    f"%{{{word}}}": _name_padded(directive, case)
+    for words, directive in ((("Day", "DAY", "day"), "%A"), (("Month", "MONTH", "month"), "%B"))
+    for word, case in zip(words, (None, exp.Upper, exp.Lower), strict=True)
+}
 _NUMBERED: Final = re.compile(r"(?<!%)((?:%%)*%[wUWq])")
 _NUMBERS: Final[Mapping[str, Callable[[exp.Expr], exp.Expr]]] = {
     "%w": lambda moment: _number_text(exp.DayOfWeek(this=moment.copy())),
@@ -1050,6 +1109,31 @@ def _like_any(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
 
 # -- numbers --------------------------------------------------------------------------------------
+
+
+def _times(factor: str) -> _Make:
+    """Write a call as its argument times a constant DOUBLE."""
+
+    def make(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+        number = exp.Literal.number(factor)
+        return exp.paren(exp.Mul(this=exp.paren(node.this), expression=number))
+
+    return make
+
+
+def _pi(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    return exp.Literal.number(f"{math.pi!r}e0")
+
+
+def _byte(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write ClickHouse's toUInt8 of a truth value or a whole number."""
+    match node.expressions:
+        case [exp.Column() as truth] if type_of(truth) == BOOLEAN:
+            return exp.cast(truth, exp.DType.INT)
+        case [value]:  # larger numbers lose all bits but the last eight
+            byte = exp.BitwiseAnd(this=value, expression=exp.Literal.number(255))
+            return bits.bits_of_both(byte, type_of)
+    return None
 
 
 def _bucketed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -1121,7 +1205,13 @@ _BY_NAME: Final[Mapping[str, _Make]] = {
     **dict.fromkeys(("date_sub", "datesub"), _whole_units),
     "timezone": _at_zone,
     "prefix": _prefixed,
-    "strlen": _bytes,
+    "strlen": bytes_called,
+    "octet_length": octets,
+    **dict.fromkeys(("from_unixtime", "to_timestamp"), of_seconds),
+    "period_diff": periods_apart,
+    "touint8": _byte,
+    "convert": _converted,
+    "substring_index": part_before,
     "ord": _code_point,
     **dict.fromkeys(("list_position", "list_indexof", "array_indexof"), _place_in_list),
     "printf": _printed,
@@ -1129,7 +1219,7 @@ _BY_NAME: Final[Mapping[str, _Make]] = {
     "suffix": _suffixed,
     "date_format": _formatted(of_date_format),
     "to_char": _formatted(of_to_char),
-    **{name: _part_named(name) for name in ("isoyear", "decade", "century", "yearweek")},
+    **{name: _part_named(name) for name in ("isoyear", "decade", "century", "yearweek", "julian")},
 }
 
 
@@ -1145,6 +1235,9 @@ def _first(*makers: _Make) -> _Make:
 
 def _like(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write LIKE of a moment as of its text, and of several patterns one by one."""
+    without_case = _in_any_case(node, type_of) if isinstance(node, exp.Like) else None
+    if without_case is not None:
+        return without_case
     of_text = text_of_moment(node, type_of)
     return _like_any(of_text or node, type_of) or of_text
 
@@ -1154,10 +1247,12 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     **dict.fromkeys(TEXTS_OF_MOMENTS, text_of_moment),
     exp.Interval: _plain_interval,
     exp.AtTimeZone: _at_zone,
-    exp.EQ: _first(_compared, _any_of_parts, _any_of_list, _row_compared, number_of_text),
+    exp.EQ: _first(
+        _in_any_case, _compared, _any_of_parts, _any_of_list, _row_compared, number_of_text
+    ),
     exp.In: _first(_in_list, _row_among),
     exp.Column: _field,
-    exp.NEQ: _first(_compared, _any_of_list, _row_compared, number_of_text),
+    exp.NEQ: _first(_in_any_case, _compared, _any_of_list, _row_compared, number_of_text),
     exp.Escape: _escaped,
     exp.SplitPart: _last_part,
     exp.Length: _number_of_parts,
@@ -1176,6 +1271,9 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.ConcatWs: _joined_by,
     exp.WidthBucket: _bucketed,
     exp.Pad: _padded,
+    exp.BitLength: bits_called,
+    exp.Overlay: overlaid,
+    exp.Stuff: replaced_at,
     exp.RegexpLike: _searched(whole=False),
     exp.RegexpILike: _searched(whole=False),
     exp.RegexpFullMatch: _searched(whole=True),
@@ -1189,7 +1287,11 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.BitwiseRightShift: bits.shifted_right,
     exp.BitwiseLeftShift: bits.shifted_left,
     exp.MonthsBetween: _months,
+    exp.AddMonths: months_added,
+    exp.Radians: _times(f"{math.pi / 180!r}e0"),
+    exp.Degrees: _times(f"{180 / math.pi!r}e0"),
+    exp.Pi: _pi,
     exp.DateBin: _bucket_of_time,
     exp.Extract: _extracted_part,
-    exp.TimeToStr: _first(_format_last, _in_pieces),
+    exp.TimeToStr: _of_format,
 }

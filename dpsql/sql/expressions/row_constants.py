@@ -20,6 +20,8 @@ Objection: TypeAlias = tuple[str, str]
 
 MOST_OF_CONSTANT: Final = 1000
 """Characters of a text that stands in the place of others."""
+MOST_OF_DISTANCE: Final = 100
+"""Characters of a text that others are compared with letter by letter."""
 MOST_OF_PLACES: Final = 2**31
 """Places in a list."""
 _PATTERNS: Final = (
@@ -95,6 +97,17 @@ def _replaced(node: exp.Expr) -> Objection | None:
     return None
 
 
+def _distance(node: exp.Expr) -> Objection | None:
+    text = text_literal_of(node.expression)
+    if text is not None and len(text) <= MOST_OF_DISTANCE:
+        return None
+    return (
+        "levenshtein compares with a constant text over private rows, of at most "
+        f"{MOST_OF_DISTANCE} characters",
+        "For example levenshtein(city, 'Lyon') <= 1.",
+    )
+
+
 def _split(node: exp.Expr) -> Objection | None:
     place = whole_of(node.args["part_index"])
     if not text_literal_of(node.args["delimiter"]) or place is None or not 0 < place < 2**31:
@@ -158,6 +171,7 @@ _CHECKS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], Objection | None]]] 
     exp.RegexpReplace: _replaced_pattern,
     exp.Replace: _replaced,
     exp.SplitPart: _split,
+    exp.Levenshtein: _distance,
     exp.TimeToStr: _format,
     exp.DateBin: _width,
     exp.JSONExtractScalar: _path,

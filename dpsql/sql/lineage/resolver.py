@@ -31,6 +31,7 @@ from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.first_answers import after_answering, to_answer_first
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.correlated import group_keys
+from dpsql.sql.lineage.elements import lists_elements, place_elements
 from dpsql.sql.lineage.full_joins import fully_joined
 from dpsql.sql.lineage.join_columns import (
     column_equalities,
@@ -156,10 +157,12 @@ class Lineage:
             return False  # refused where it is read
 
     def write_pivots(self, select: exp.Select, scope: Scope) -> None:
-        """Write out SUMMARIZE, and PIVOT and UNPIVOT of private rows; ``select`` is changed.
+        """Write out SUMMARIZE, and PIVOT and lists of private rows; ``select`` is changed.
 
         Raises as :meth:`of_from`.
         """
+        if lists_elements(select):
+            place_elements(select, partial(self._private_below, select, scope))
         for source in _sources(select):
             summarized = is_summarized(source)
             pivoted = source.args.get("pivots") and self.tables.may_be_private(source, scope)
@@ -176,6 +179,15 @@ class Lineage:
                 public = partial(self._reads_public, scope=scope)
                 below = PivotedRows(rows, public, self.names, self._dialect)
                 place_pivot(select, source, bare, below)
+
+    def _private_below(self, select: exp.Select, scope: Scope) -> Relation | None:
+        """Resolve the rows beside the lists of a SELECT; None if they are not private."""
+        below = select.copy()
+        for join in list(below.args.get("joins") or ()):
+            if isinstance(join.this, exp.Unnest | exp.Lateral):
+                join.pop()
+        rows = self._of_sources(below, scope)
+        return rows if rows is not None and rows.private else None
 
     def _reads_public(self, query: exp.Expr, scope: Scope) -> bool:
         """Tell whether a query reads public tables alone, by their names."""
