@@ -112,7 +112,7 @@ SELECT ZEROIFNULL(SUM(value)) FROM conversions;
 -- answerable
 SELECT BOOLOR_AGG(viewable) FROM impressions;
 
--- answerable
+-- refused: invalid
 SELECT COUNT(*) FROM impressions QUALIFY ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY ts) = 1;
 
 -- answerable
@@ -246,4 +246,65 @@ SELECT COUNT(*) FROM impressions WHERE _TABLE_SUFFIX = '20240301';
 
 -- refused: rows
 SELECT url FROM impressions WHERE cost > 0.5;
-
+-- answerable
+SELECT c.advertiser, DATE_TRUNC('day', i.ts) AS day, COUNT(*) AS imps, COUNT(k.click_id) AS clicks, ROUND(COUNT(k.click_id)::numeric / NULLIF(COUNT(*), 0) * 100, 3) AS ctr_pct FROM impressions i JOIN campaigns c USING (campaign_id) LEFT JOIN clicks k USING (imp_id) GROUP BY 1, 2 ORDER BY 1, 2;
+-- answerable
+SELECT campaign_id, SUM(cost) AS spent, MAX(budget) AS budget, SUM(cost) / MAX(budget) AS pacing FROM impressions JOIN campaigns USING (campaign_id) GROUP BY campaign_id;
+-- answerable
+SELECT c.name, SUM(i.cost) / NULLIF(COUNT(DISTINCT v.conversion_id), 0) AS cpa FROM campaigns c JOIN impressions i ON i.campaign_id = c.campaign_id LEFT JOIN conversions v ON v.user_id = i.user_id AND v.campaign_id = i.campaign_id AND v.ts >= i.ts AND v.ts < i.ts + INTERVAL '7 days' GROUP BY c.name;
+-- answerable
+SELECT CASE WHEN age < 18 THEN '<18' WHEN age BETWEEN 18 AND 24 THEN '18-24' WHEN age BETWEEN 25 AND 34 THEN '25-34' ELSE '35+' END AS bracket, COUNT(DISTINCT i.user_id) AS reach FROM impressions i JOIN profiles p ON p.user_id = i.user_id WHERE i.campaign_id = 3 GROUP BY bracket;
+-- answerable
+SELECT device, country, COUNT(*) AS imps, RANK() OVER (PARTITION BY device ORDER BY COUNT(*) DESC) AS rk FROM impressions GROUP BY device, country;
+-- refused: invalid
+WITH first_touch AS (SELECT DISTINCT ON (user_id) user_id, campaign_id FROM impressions ORDER BY user_id, ts) SELECT campaign_id, COUNT(*) AS conversions, SUM(value) AS revenue FROM conversions v JOIN first_touch f USING (user_id) GROUP BY f.campaign_id;
+-- answerable
+WITH last_click AS (SELECT i.user_id, i.campaign_id, k.ts, ROW_NUMBER() OVER (PARTITION BY i.user_id ORDER BY k.ts DESC) AS rn FROM clicks k JOIN impressions i ON i.imp_id = k.imp_id) SELECT c.name, SUM(v.value) AS revenue FROM last_click l JOIN conversions v ON v.user_id = l.user_id JOIN campaigns c ON c.campaign_id = l.campaign_id WHERE l.rn = 1 GROUP BY c.name;
+-- answerable
+SELECT LEAST(n, 20) AS frequency, COUNT(*) AS users, SUM(converted) AS converters FROM (SELECT i.user_id, COUNT(*) AS n, MAX(CASE WHEN v.user_id IS NOT NULL THEN 1 ELSE 0 END) AS converted FROM impressions i LEFT JOIN (SELECT DISTINCT user_id FROM conversions) v ON v.user_id = i.user_id GROUP BY i.user_id) t GROUP BY 1 ORDER BY 1;
+-- answerable
+SELECT regexp_replace(url, '^https?://([^/?]+).*$', '\1') AS domain, COUNT(*) AS imps, AVG(CASE WHEN viewable THEN 1.0 ELSE 0 END) AS viewability FROM impressions GROUP BY domain ORDER BY imps DESC LIMIT 25;
+-- answerable
+SELECT regexp_extract(url, '[?&]utm_campaign=([^&#]*)', 1) AS utm, COUNT(DISTINCT user_id) AS users FROM impressions WHERE url LIKE '%utm_campaign=%' GROUP BY utm;
+-- answerable
+SELECT lower(split_part(url, '/', 3)) AS host, SUM(cost) AS spend FROM impressions GROUP BY host HAVING SUM(cost) > 10;
+-- answerable
+SELECT COUNT(*) FILTER (WHERE viewable AND device = 'mobile') AS m, COUNT(*) FILTER (WHERE viewable AND device = 'desktop') AS d FROM impressions;
+-- answerable
+SELECT strftime(ts, '%H') AS hour, AVG(cost) * 1000 AS ecpm FROM impressions GROUP BY hour ORDER BY hour;
+-- answerable
+SELECT interest, COUNT(DISTINCT user_id) AS audience FROM (SELECT user_id, unnest(string_split(interests, ',')) AS interest FROM profiles) GROUP BY interest ORDER BY audience DESC LIMIT 30;
+-- answerable
+SELECT TRIM(s.value) AS interest, COUNT(*) FROM profiles CROSS APPLY STRING_SPLIT(interests, ',') AS s GROUP BY TRIM(s.value);
+-- answerable
+SELECT json_extract_string(props, '$.tier') AS tier, AVG(value) AS aov FROM profiles JOIN conversions USING (user_id) GROUP BY 1;
+-- answerable
+SELECT kind, MEDIAN(value), QUANTILE_CONT(value, 0.9) FROM conversions GROUP BY kind;
+-- answerable
+SELECT AVG(hours) FROM (SELECT v.user_id, date_diff('hour', MIN(i.ts), MIN(v.ts)) AS hours FROM impressions i JOIN conversions v ON v.user_id = i.user_id GROUP BY v.user_id);
+-- answerable
+SELECT COUNT(DISTINCT a.user_id) AS overlap FROM impressions a JOIN impressions b ON a.user_id = b.user_id WHERE a.campaign_id = 1 AND b.campaign_id = 2;
+-- answerable
+SELECT user_id % 100 < 10 AS holdout, COUNT(*) AS buyers, AVG(value) AS avg_value, STDDEV(value) AS sd FROM conversions WHERE kind = 'sale' GROUP BY 1;
+-- answerable
+SELECT day, SUM(imps) OVER (ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS rolling7 FROM (SELECT CAST(ts AS DATE) AS day, COUNT(*) AS imps FROM impressions GROUP BY CAST(ts AS DATE)) d ORDER BY day;
+-- answerable
+SELECT cohort, months, COUNT(DISTINCT user_id) AS active FROM (SELECT p.user_id, date_trunc('month', p.created) AS cohort, date_diff('month', p.created, i.ts) AS months FROM profiles p JOIN impressions i ON i.user_id = p.user_id) GROUP BY cohort, months;
+-- answerable
+SELECT CASE WHEN user_agent ILIKE '%iphone%' OR user_agent ILIKE '%ipad%' THEN 'iOS' WHEN user_agent ILIKE '%android%' THEN 'Android' ELSE 'Other' END AS os, COUNT(*) FROM impressions GROUP BY 1;
+-- answerable
+SELECT regexp_extract(user_agent, '(Chrome|Firefox|Safari)/(\d+)', 2)::INT AS major, COUNT(*) FROM impressions GROUP BY major;
+-- answerable
+SELECT width_bucket(value, 0, 500, 10) AS bucket, COUNT(*) FROM conversions WHERE kind = 'sale' GROUP BY bucket;
+-- answerable
+SELECT campaign_id, COUNT(*) FROM clicks JOIN impressions USING (imp_id) WHERE clicks.ts - impressions.ts < INTERVAL '1 second' GROUP BY campaign_id;
+-- answerable
+SELECT i.placement, SUM(i.cost) AS cost, SUM(SUM(i.cost)) OVER () AS total, SUM(i.cost) / SUM(SUM(i.cost)) OVER () AS share FROM impressions i GROUP BY i.placement;
+-- answerable
+SELECT c.name, COALESCE(x.n, 0) AS conversions FROM campaigns c LEFT JOIN (SELECT campaign_id, COUNT(*) AS n FROM conversions GROUP BY campaign_id) x ON x.campaign_id = c.campaign_id WHERE CURRENT_DATE BETWEEN c.start_date AND c.end_date;
+-- answerable
+SELECT BIT_COUNT(flags) AS signals, COUNT(*) FROM impressions GROUP BY 1;
+-- answerable
+SELECT MD5(LOWER(TRIM(country))) AS k, APPROX_COUNT_DISTINCT(user_id) FROM impressions GROUP BY 1;
+-- refused: rows
+SELECT user_id, SUM(value) AS ltv FROM conversions GROUP BY user_id ORDER BY ltv DESC LIMIT 100;

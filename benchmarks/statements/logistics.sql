@@ -294,4 +294,67 @@ SELECT tracking, status FROM shipments WHERE promised < CURRENT_DATE;
 
 -- refused: unit-keys
 SELECT household_id, MAX(temperature) FROM readings GROUP BY household_id;
-
+-- answerable
+SELECT c.name AS carrier, COUNT(*) AS total, ROUND(100.0 * COUNT(CASE WHEN s.delivered::date <= s.promised THEN 1 END) / COUNT(*), 1) AS on_time_pct FROM shipments s JOIN carriers c ON c.carrier_id = s.carrier_id WHERE s.delivered IS NOT NULL GROUP BY c.name ORDER BY on_time_pct DESC;
+-- answerable
+SELECT DATE_TRUNC('week', shipped) AS wk, SUM(cost) / NULLIF(SUM(weight), 0) AS cost_per_kg FROM shipments GROUP BY 1 ORDER BY 1;
+-- answerable
+SELECT origin || ' -> ' || destination AS lane, COUNT(*) AS n, AVG(cost) AS avg_cost FROM shipments GROUP BY 1 HAVING COUNT(*) >= 50 ORDER BY n DESC LIMIT 20;
+-- answerable
+SELECT CASE WHEN weight < 1 THEN 'parcel' WHEN weight < 30 THEN 'small freight' WHEN weight < 500 THEN 'pallet' ELSE 'bulk' END AS class, COUNT(*), AVG(EXTRACT(EPOCH FROM (delivered - shipped)) / 86400) AS transit_days FROM shipments WHERE delivered IS NOT NULL GROUP BY class;
+-- answerable
+SELECT h.city, h.country, COUNT(DISTINCT sc.shipment_id) AS handled FROM scans sc JOIN hubs h ON h.hub_id = sc.hub_id WHERE sc.event = 'in' AND sc.ts >= NOW() - INTERVAL '30 days' GROUP BY h.city, h.country;
+-- answerable
+WITH dwell AS (SELECT shipment_id, hub_id, MAX(ts) - MIN(ts) AS stay FROM scans GROUP BY shipment_id, hub_id) SELECT hub_id, AVG(EXTRACT(EPOCH FROM stay) / 3600) AS hours FROM dwell GROUP BY hub_id;
+-- answerable
+SELECT hub_id, AVG(mins) AS avg_dwell FROM (SELECT hub_id, event, date_diff('minute', LAG(ts) OVER (PARTITION BY shipment_id ORDER BY ts), ts) AS mins FROM scans) WHERE event = 'out' GROUP BY hub_id;
+-- answerable
+SELECT EXTRACT(ISODOW FROM shipped) AS weekday, EXTRACT(HOUR FROM shipped) AS hr, COUNT(*) FROM shipments GROUP BY 1, 2;
+-- answerable
+SELECT COUNT(*) FILTER (WHERE status = 'lost') * 1e6 / COUNT(*) AS lost_per_million FROM shipments;
+-- answerable
+SELECT status, PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY DATE_PART('day', delivered - shipped)) AS p95_days FROM shipments WHERE delivered IS NOT NULL GROUP BY status;
+-- answerable
+SELECT TO_CHAR(shipped, 'YYYY-MM') AS month, carrier_id, SUM(cost) AS freight_spend FROM shipments WHERE EXTRACT(YEAR FROM shipped) = 2024 GROUP BY TO_CHAR(shipped, 'YYYY-MM'), carrier_id;
+-- answerable
+SELECT LEFT(tracking, 2) AS prefix, COUNT(*) FROM shipments WHERE tracking SIMILAR TO '[A-Z]{2}-[0-9]+' GROUP BY LEFT(tracking, 2);
+-- answerable
+SELECT carrier_id, COUNT(*) AS late FROM shipments WHERE GREATEST(DATEDIFF('day', promised, delivered), 0) BETWEEN 1 AND 3 GROUP BY carrier_id;
+-- answerable
+SELECT UPPER(TRIM(origin)) AS o, UPPER(TRIM(destination)) AS d, SUM(weight) / 1000 AS tonnes FROM shipments GROUP BY o, d ORDER BY tonnes DESC FETCH FIRST 10 ROWS ONLY;
+-- answerable
+SELECT COUNT(*) FROM shipments WHERE regexp_matches(tags, '(^|,)hazmat(,|$)');
+-- answerable
+SELECT tag, COUNT(*) AS n FROM (SELECT customer_id, UNNEST(STRING_TO_ARRAY(tags, ',')) AS tag FROM shipments) t GROUP BY tag ORDER BY n DESC;
+-- answerable
+SELECT scans_per_shipment, COUNT(*) FROM (SELECT shipment_id, COUNT(*) AS scans_per_shipment FROM scans GROUP BY shipment_id) x GROUP BY scans_per_shipment;
+-- answerable
+SELECT COUNT(*) FROM shipments s WHERE NOT EXISTS (SELECT 1 FROM scans sc WHERE sc.shipment_id = s.shipment_id);
+-- answerable
+WITH last_scan AS (SELECT shipment_id, event, hub_id, ROW_NUMBER() OVER (PARTITION BY shipment_id ORDER BY ts DESC) AS rn FROM scans) SELECT h.city, COUNT(*) AS stuck FROM last_scan l JOIN hubs h USING (hub_id) JOIN shipments s USING (shipment_id) WHERE l.rn = 1 AND s.delivered IS NULL GROUP BY h.city;
+-- answerable
+SELECT time_bucket(INTERVAL '15 minutes', ts) AS slot, sensor, AVG(temperature) FROM readings WHERE sensor IN ('kitchen', 'attic') GROUP BY slot, sensor ORDER BY slot;
+-- answerable
+SELECT sensor, AVG(temperature) - AVG(AVG(temperature)) OVER () AS deviation FROM readings GROUP BY sensor;
+-- answerable
+SELECT CAST(JSON_EXTRACT(payload, '$.rssi') AS INTEGER) < -80 AS weak, COUNT(*) FROM readings GROUP BY weak;
+-- answerable
+SELECT sensor, CORR(temperature, humidity) AS r FROM readings GROUP BY sensor;
+-- answerable
+SELECT (flags & 4) <> 0 AS tamper, COUNT(*) FROM readings GROUP BY 1;
+-- answerable
+SELECT COUNT(DISTINCT household_id) FROM readings WHERE battery < 20 AND ts > (SELECT MAX(ts) FROM readings) - INTERVAL 1 DAY;
+-- answerable
+SELECT FLOOR(temperature / 5) * 5 AS bin, COUNT(*) FROM readings GROUP BY bin ORDER BY bin;
+-- answerable
+SELECT APPROX_QUANTILE(cost / weight, 0.5) FROM shipments WHERE weight > 0;
+-- answerable
+SELECT month, spend, spend - LAG(spend) OVER (ORDER BY month) AS delta FROM (SELECT date_trunc('month', shipped) AS month, SUM(cost) AS spend FROM shipments GROUP BY 1) ORDER BY month;
+-- answerable
+SELECT cr.mode, SUM(CASE WHEN s.status = 'returned' THEN 1 ELSE 0 END)::FLOAT / COUNT(*) AS return_rate FROM carriers cr LEFT JOIN shipments s ON s.carrier_id = cr.carrier_id GROUP BY cr.mode;
+-- answerable
+SELECT COALESCE(c.mode, 'all') AS mode, COALESCE(s.status, 'all') AS status, COUNT(*) FROM shipments s JOIN carriers c USING (carrier_id) GROUP BY ROLLUP (c.mode, s.status);
+-- answerable
+SELECT SUM(weight * 0.062 * CASE mode WHEN 'air' THEN 9.5 WHEN 'sea' THEN 0.2 ELSE 1 END) AS kg_co2 FROM shipments JOIN carriers USING (carrier_id);
+-- refused: rows
+SELECT shipment_id, tracking, status FROM shipments WHERE delivered IS NULL AND promised < CURRENT_DATE ORDER BY promised;

@@ -74,7 +74,10 @@ INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("get_bit", "bit_count", "bit_get"), f"A bit is flags >> 3 & 1. {_OF_BITS}"),
     **dict.fromkeys(("to_date", "try_to_date", "str_to_date", "parse_date"), _READ_AS_MOMENT),
     **dict.fromkeys(("parse_timestamp", "parse_datetime", "strptime"), _READ_AS_MOMENT),
-    **dict.fromkeys(("to_timestamp", "from_unixtime"), f"{_BUCKETS} {_READ_AS_MOMENT}"),
+    **dict.fromkeys(
+        ("to_timestamp", "from_unixtime"),
+        f"Of seconds they take whole numbers, CAST(x AS BIGINT). {_BUCKETS} {_READ_AS_MOMENT}",
+    ),
     **dict.fromkeys(
         ("tostartofinterval", "date_bin", "time_bucket"),
         f"{_BUCKETS} The width is a constant; in other words it divides a day.",
@@ -101,19 +104,19 @@ INSTEAD: Final[Mapping[str, str]] = {
     "CAST(x AS VARCHAR).",
     **dict.fromkeys(("~*", "~", "regexp_matches", "regexp_like", "regexp_i_like"), _PATTERN),
     **dict.fromkeys(
-        ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "radians", "degrees", "cbrt", "pi"),
-        "Of such functions there are sqrt, exp, ln, log and pow; others are for released rows, or "
-        "a column that the owner computes.",
+        ("sinh", "cosh", "tanh", "cot", "gamma", "lgamma", "factorial", "gcd", "lcm"),
+        "Of such functions there are sqrt, exp, ln, log, pow, cbrt, sin, cos, tan, asin, acos, "
+        "atan and atan2; others are for released rows, or a column that the owner computes.",
     ),
     **dict.fromkeys(
-        ("approx_top_count", "approx_top_sum", "topk"),
+        ("approx_top_count", "approx_top_k", "approx_top_sum"),
         "Group by the value: SELECT x, COUNT(*) AS n FROM t GROUP BY x ORDER BY n DESC LIMIT 5.",
     ),
-    "regexp_extract": "With a group and no number it takes the group in GoogleSQL and Spark, and "
-    "the whole in DuckDB. Write regexp_extract(s, '(a)b', 1), or regexp_extract(s, '(a)b', 0).",
+    "regexp_extract": "With several groups say which: regexp_extract(s, '(a)(b)', 1), or 0 for the "
+    "whole.",
     "collate": "Letter case does not count in s ILIKE 'a%' and lower(s) = 'a'.",
-    "julian": "Days between two moments are date_diff('day', a, b).",
-    "add_months": "Write d + INTERVAL 1 MONTH; systems differ on the last days of months.",
+    "add_months": "It adds a constant number to a date. Else write d + INTERVAL (n) MONTH; systems "
+    "differ on the last days of months.",
     "anon_avg": "It averages the averages of units, within bounds of these: "
     "ANON_AVG(x CLAMPED BETWEEN 0 AND 100).",
     **dict.fromkeys(
@@ -142,9 +145,14 @@ INSTEAD: Final[Mapping[str, str]] = {
         "len(string_split(s, ',')).",
     ),
     **dict.fromkeys(
-        ("array_to_string", "list_aggregate", "list_filter", "list_transform", "unnest"),
+        ("array_to_string", "list_aggregate", "list_filter", "list_transform"),
         "Of a list there are list_contains(tags, 'a'), list_has_any(tags, ['a', 'b']), tags[1] and "
         "len(tags).",
+    ),
+    **dict.fromkeys(
+        ("unnest", "explode", "flatten"),
+        "It stands once in a select list or beside the tables of FROM, of a column that is a list "
+        "or of string_split(s, ','): FROM t, UNNEST(t.tags) AS e(tag).",
     ),
     "similar to": "It compares the whole with a regular expression, as in DuckDB: s SIMILAR TO "
     "'n.*'. SQL's % and _ belong to LIKE.",

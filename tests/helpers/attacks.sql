@@ -356,6 +356,14 @@ join_needs_unit: select count(*) from visits v join (select uid as u, k as m fro
 join_not_supported: select count(*) from visits, lateral (select 1)
 answers: select k, count(*) from visits, unnest([1,2]) group by k
 join_not_supported: select count(*) from visits v, unnest([v.k]) t(a)
+answers: select t.w, count(*) from visits v, unnest(string_split(v.s, 's')) t(w) group by t.w
+answers: select w, count(distinct uid) from (select uid, unnest(string_split(s, '1')) as w from visits) group by w
+answers: select value, count(*) from visits cross apply string_split(s, '1') as t group by value
+answers: select w, count(*) from visits lateral view explode(split(s, '1')) t as w where w <> '' group by w
+expression_not_allowed: select count(*) from (select unnest(string_split(s, '1')), unnest(string_split(s, '2')) from visits)
+join_not_supported: select count(*) from visits v left join lateral unnest(string_split(v.s, '1')) t(w) on true
+raw_rows: select unnest(string_split(s, '1')) from visits
+join_not_supported: select count(*) from visits v, unnest(string_split(v.s, v.s)) t(a)
 join_not_supported: select count(*) from visits v, range(v.k) t(a)
 join_needs_unit: select count(*) from visits, visits
 join_keeps_public: select count(*) from shops left join visits using (k)
@@ -718,6 +726,8 @@ expression_not_allowed: select count(*) from visits where s collate nocase = 'a'
 expression_not_allowed: select count(*) from visits where repeat(s, 1000000000) = 'a'
 expression_not_allowed: select count(*) from visits where list_sum([k]) = 1
 expression_not_allowed: select count(*) from visits where hash(s) = 1
+answers: select count(*) from visits where chr(k * 1000000) is null or sin(1e308 * k) is null or acos(k) > 1
+expression_not_allowed: select count(*) from visits where levenshtein(s, s) = 0
 answers: select count(*) from visits where (k, n) in ((1,2))
 expression_not_allowed: select count(*) from visits where s::int[] is null
 expression_not_allowed: select count(*) from visits where s::json is null

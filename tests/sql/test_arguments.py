@@ -92,7 +92,7 @@ SAMPLES: Final = (
     *("regexp_matches(s1, 'a')", "regexp_extract(s1, 'a', 0)", "regexp_replace(s1, 'a', 'b', 'g')"),
     *("time_bucket(INTERVAL 1 DAY, t1)", "s1->>'a'", "list_contains(s1, 'a')"),
     "list_position(l1, 'a')",
-    *("struct_extract(s1, 'a')", "l1[1]"),
+    *("struct_extract(s1, 'a')", "l1[1]", "levenshtein(s1, 'Lyon')"),
     *(
         re.sub(r"\bb\b", f"{kind}2", re.sub(r"\ba\b", f"{kind}1", call))
         for each in ROW_FUNCTIONS.values()

@@ -153,6 +153,8 @@ def _elements(listed: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
         mark = text_literal_of(bare.expression)
         if not mark or not _SPLIT.hold(bare):
             return None
+    elif isinstance(bare, exp.Array):
+        return None
 
     def at(place: int) -> exp.Expr:
         if isinstance(bare, exp.Split):
