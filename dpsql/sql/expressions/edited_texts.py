@@ -31,7 +31,7 @@ _STUFF: Final = NodeArguments("this start length expression")
 _OVERLAY: Final = NodeArguments("this expression from_ for_")
 
 
-def joined(*parts: exp.Expr) -> exp.Expr:
+def _side_by_side(*parts: exp.Expr) -> exp.Expr:
     """Write texts one behind the other, NULL if one is."""
     return exp.paren(reduce(lambda one, other: exp.DPipe(this=one, expression=other), parts))
 
@@ -75,7 +75,7 @@ def _replaced(text: exp.Expr, put: str, start: int, size: int) -> exp.Expr | Non
         return None
     before = exp.Left(this=text.copy(), expression=_number(start - 1))
     behind = exp.Substring(this=text.copy(), start=_number(start + size))
-    return joined(before, exp.Literal.string(put), behind)
+    return _side_by_side(before, exp.Literal.string(put), behind)
 
 
 def part_before(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -92,7 +92,7 @@ def part_before(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
         parts += [exp.Literal.string(mark)] if parts else []
         parts.append(part_at(text, mark, place))
     enough = exp.GTE(this=marks_in(text, mark), expression=_number(number))
-    return exp.Case(ifs=[exp.If(this=enough, true=joined(*parts))], default=text.copy())
+    return exp.Case(ifs=[exp.If(this=enough, true=_side_by_side(*parts))], default=text.copy())
 
 
 def part_at(text: exp.Expr, mark: str, place: int) -> exp.Expr:
