@@ -98,6 +98,12 @@ def test_what_dpsql_sends_is_sent(engine: OpenSpark) -> None:
         sent(engine, SENT, twice)
 
 
+@pytest.mark.parametrize("ending", ["WHERE `b`", "JOIN (SELECT 1 AS `__dpsql_rid`) ON `b`"])
+def test_a_column_is_a_whole_condition(ending: str, engine: OpenSpark) -> None:
+    asked = f"SELECT `k` FROM (SELECT `k`, `k` = 1 AS `b` FROM {V}) {ending}"
+    assert sent(engine, asked).num_rows == 200
+
+
 def test_a_statement_of_many_columns_is_read_whichever_session_was_used_last(
     world: SparkWorld, engine: OpenSpark
 ) -> None:
@@ -439,6 +445,8 @@ def test_there_is_one_way_to_rows() -> None:
 MORE: dict[str, dict[str, Any]] = {
     **on_duckdb.MORE,
     "SELECT k, count(*), sum(n) FROM visits GROUP BY k": {"max_groups_contributed": "auto"},
+    "SELECT z.k, count(*) FROM visits v JOIN (SELECT k, size > 3 AS large FROM shops) z "
+    "ON v.k = z.k WHERE z.large GROUP BY z.k": {},
     "SELECT DISTINCT s FROM visits": {"mechanism": "policy_gaussian_set_union"},
 }
 

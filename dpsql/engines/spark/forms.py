@@ -56,7 +56,7 @@ SPARK_AGGREGATES: Final = frozenset({"count", "sum", "min", "max"})
 SPARK_ON_ROWS: Final = frozenset(
     {"abs", "CEIL", "EXP", "ln", "LOG10", "LOG2", "pow", "between", "RLIKE"}
     | {"lower", "upper", "char_length", "trim", "ltrim", "rtrim", "left", "right", "substring"}
-    | {"octet_length"}
+    | {"octet_length", "ascii", "add_months"}
     | {"concat", "concat_ws", "Contains", "StartsWith", "date_trunc", "date_add", "datediff"}
     | {"last_day", "EndsWith", "instr", "replace", "split_part", "md5", "sha2", "unix_micros"}
     | {"timestamp_micros"}
@@ -83,6 +83,7 @@ SPARK_TYPES: Final = frozenset(
 
 SPARK_SHAPES: Final[Mapping[str, str]] = {
     "a list that depends on no other row": r"list#\d+ \[\]",
+    "a column that is a whole condition": r"[a-z_][a-z0-9_]*#\d+: boolean$",
     "a pattern that is a constant": r"LIKE 0 ESCAPE '0'",
     "the characters that are trimmed": r", Some\(0\)",
     "the zone of a moment": r", Some\(UTC\)",
