@@ -55,7 +55,7 @@ engines: $(READY_ENGINES)
 
 # The longer of these, each file in a process of its own: pyspark cannot start again what has ended.
 engines-slow: $(READY_ENGINES)
-	for each in $$(grep -l "mark.spark" tests/engines/*.py); do \
+	for each in $$(grep -l "mark.spark" tests/engines/*.py tests/own_answers/*.py); do \
 	  DPSQL_REQUIRE_SPARK=1 $(BIN)/python -m pytest -q -m "spark and slow" $$each || [ $$? -eq 5 ] || exit 1; done
 
 # The short part of the engines' suite on every version of PostgreSQL and Spark that dpsql comes with verdicts

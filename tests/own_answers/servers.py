@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+import duckdb
 import psycopg
 import pytest
 from helpers.postgresql_server import Server
@@ -16,8 +17,11 @@ from helpers.sql_text import text
 import dpsql
 from dpsql.core.quoting import quote
 from dpsql.core.sql_types import SqlType
+from dpsql.engines.base.engine import Database
 from dpsql.engines.postgresql.engine import PostgreSQLEngine
 from dpsql.engines.postgresql.types import sql_type
+from dpsql.engines.spark.engine import SparkEngine
+from dpsql.engines.spark.text import spark_quote
 from dpsql.policy.model import AccountPolicy
 
 from .compare import WIDE, Comparison, without_options
@@ -25,7 +29,7 @@ from .rules import Row, equal, has_ties
 from .worlds import World, world
 
 READER, PASSWORD = "worlds_reader", "only-reading"
-Opened: TypeAlias = Callable[[World], PostgreSQLEngine]
+Opened: TypeAlias = Callable[[World], Database]
 """From a world to an engine over its rows."""
 _TEXTS: Final = {"VARCHAR[]": "TEXT[]"}
 
@@ -56,6 +60,23 @@ def in_postgresql(server: Server) -> Opened:
 def _type(kind: str) -> str:
     found = sql_type(SqlType.of(kind))
     return _TEXTS[kind] if found is None else text(found)
+
+
+def in_spark(session: Any) -> Opened:
+    """Return how a world is filled into a database of its own in the catalog of a session."""
+
+    def opened(filled: World) -> SparkEngine:
+        database = f"world_{filled.name}_{id(filled)}"
+        session.sql(f"CREATE DATABASE {database}")
+        with duckdb.connect() as owner:
+            filled.fill(owner, nobodys=True)
+            for table in filled.columns:
+                frame = session.createDataFrame(owner.table(table).to_arrow_table()).coalesce(1)
+                frame.write.format("parquet").saveAsTable(f"{database}.{spark_quote(table)}")
+        session.sql(f"USE {database}")
+        return SparkEngine(session, snapshot="copy")
+
+    return opened
 
 
 class ServerComparison:
