@@ -20,7 +20,7 @@ from dpsql.core.sql_types import (
     SqlType,
 )
 from dpsql.engines.evidence.edges import COMPARED, DECIMAL_SIZES
-from dpsql.syntax.row_functions import ANY_NUMBERS, ROW_FUNCTIONS, RowFunction
+from dpsql.syntax.row_functions import ANY_NUMBERS, PARTS, ROW_FUNCTIONS, RowFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,13 @@ _OF_NUMBERS: Final = (
     "CASE WHEN a > 0 THEN 'x' END",
 )
 _OF_TEXTS: Final = (
-    *("trim(a)", "ltrim(a)", "rtrim(a)", "'x' || a"),
+    *("trim(a)", "ltrim(a)", "rtrim(a)", "'x' || a", "trim(a, 'a ')", "trim(a, ']^a-z\\')"),
+    *("trim(LEADING 'aä' FROM a)", "rtrim(a, '1😀')", "trim(a, '')"),
     *("'ß' || a", "concat(a, NULL)", "concat(a, 'x', a)", "left(a, 0)", "left(a, 1)", "left(a, 2)"),
     *("right(a, 0)", "right(a, 2)", "substr(a, 1, 1)", "substr(a, 1, 2)", "substr(a, 2)"),
-    *("substr(a, 2, 3)", "substr(a, 3, 0)"),
+    *("substr(a, 2, 3)", "substr(a, 3, 0)", "substr(a, 0, 2)", "substr(a, 0)", "substr(a, -2)"),
+    *("substr(a, -2, 1)", "substr(a, -3, 2)", "left(a, -1)", "left(a, -3)", "right(a, -1)"),
+    *("right(a, -2)", "substr(a, -2147483647, 2147483647)", "left(a, -2147483647)"),
     *(f"{word}(a, {last})" for word in ("left", "right", "substr") for last in (2**31 - 1,)),
     *(f"{word}(a, 2146435071)" for word in ("left", "right", "substr")),
     *("substr(a, 2, 2147483647)", "substr(a, 2147483647, 2147483647)"),
@@ -85,7 +88,13 @@ _OF_TEXTS: Final = (
     *("a LIKE 'a_b'", "a NOT LIKE '%a%'", "a NOT LIKE '%a_'", "a NOT LIKE 'a%'", "a ILIKE 'A%'"),
     *("a = 'a'", "a = 'straße'", "a = '\\'", "a = ''''", "a = '\t x \n'", "a > 'a'", "a <= 'ä'"),
     *("a < '😀'", "a BETWEEN 'a' AND 'z'", "a BETWEEN 'A' AND 'b'", "a IN ('a', '1')"),
-    *("a IN ('a', 'straße', '${x}')", "coalesce(a, '')", "nullif(a, 'a')", "greatest(a, 'b')"),
+    *(
+        "a IN ('a', NULL)",
+        "a IN ('a', 'straße', '${x}')",
+        "coalesce(a, '')",
+        "nullif(a, 'a')",
+        "greatest(a, 'b')",
+    ),
     "CASE a WHEN 'a' THEN 1 ELSE 2 END",
 )
 _OF_TRUTHS: Final = (
@@ -118,16 +127,17 @@ _OF_MOMENTS: Final = (
 )
 _OF_ALIKE: Final = (
     *(f"a {sign} b" for sign in _COMPARISONS),
-    *("coalesce(a, b)", "concat(a, b)", "CASE WHEN a IS NULL THEN b ELSE a END", "a IN (b, a)"),
+    *("coalesce(a, b)", "CASE WHEN a IS NULL THEN b ELSE a END", "a IN (b, a)"),
 )
 """Operations on two values, of one type or of types that are compared."""
 _OF_BESIDE: Final = ("nullif(a, b)", "greatest(a, b)", "least(a, b)")
-_OF_TWO_TEXTS: Final = ("a || b", "a LIKE b", "a NOT LIKE b")
+_OF_TWO_TEXTS: Final = ("a || b", "concat(a, b)", "a LIKE b", "a NOT LIKE b")
 _OF_TWO_NUMBERS: Final = tuple(f"a {sign} b" for sign in _SIGNS)
+_OF_LENGTHS: Final = ("year", "month", "day", "hour", "minute", "second")
 _OF_TWO_MOMENTS: Final = (
     *("a - b", "epoch(a - b)", "a - b BETWEEN INTERVAL 90 MINUTE AND INTERVAL 30 DAY"),
     *(f"date_diff('{unit}', a, b)" for unit in _UNITS),
-    *(f"EXTRACT({part} FROM a - b)" for part in ("day", "hour", "minute", "second")),
+    *(f"EXTRACT({part} FROM a - b)" for part in _OF_LENGTHS),
     *(f"a - b {sign} INTERVAL 1 DAY" for sign in _COMPARISONS[:6]),
 )
 _NESTED: Final = (
@@ -178,7 +188,7 @@ def calls_of(function: RowFunction) -> tuple[str, ...]:
 
 def _called(type_: SqlType) -> Iterator[str]:
     """Yield calls of the functions that take a type, or a type it converts to."""
-    for function in dict.fromkeys(ROW_FUNCTIONS.values()):
+    for function in dict.fromkeys((*ROW_FUNCTIONS.values(), *PARTS.values())):
         numbers = type_ in _NUMBERS and function.takes in (ANY_NUMBERS, ("DOUBLE",))
         moments = type_ in _MOMENTS and "TIMESTAMP" in function.takes
         if numbers or moments or type_.kind in function.takes:
@@ -205,7 +215,7 @@ def of_two() -> dict[tuple[SqlType, ...], list[str]]:
         add(types, *_OF_TWO_MOMENTS)
     for type_ in (SMALLINT, INTEGER):
         add((DATE, type_), "a + b", "a - b")
-    for types in product(_MOMENTS, (SMALLINT, INTEGER, BIGINT)):
+    for types in product(_MOMENTS, (SMALLINT, INTEGER, BIGINT, DOUBLE)):
         add(types, *(f"a {sign} INTERVAL (b) {unit}" for sign in "+-" for unit in _UNITS))
     add((VARCHAR, VARCHAR), *_OF_TWO_TEXTS)
     add((BOOLEAN, BOOLEAN), "a AND b", "a OR b")

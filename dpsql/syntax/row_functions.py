@@ -103,6 +103,8 @@ _ROW_FUNCTIONS: Final = (
     _part("dayofyear", exp.DayOfYear, parts=("doy",), between=(1, 366)),
     _part("dayofweek", exp.DayOfWeek, parts=("dow", "weekday"), between=(0, 6)),
     _part("isodow", exp.DayOfWeekIso, between=(1, 7)),
+    _part("isoyear"),
+    _part("yearweek"),
     _part("hour", exp.Hour, takes=("TIMESTAMP",), between=(0, 23)),
     _part("minute", exp.Minute, takes=("TIMESTAMP",), between=(0, 59)),
     _part("second", exp.Second, takes=("TIMESTAMP",), between=(0, 59)),
@@ -193,7 +195,7 @@ _ROW_FUNCTIONS: Final = (
 ROW_FUNCTIONS: Final[Mapping[type[exp.Expr], RowFunction]] = MappingProxyType(
     {node: function for function in _ROW_FUNCTIONS for node in function.nodes}
 )
-"""Functions by the parser's classes."""
+"""Functions by the parser's classes; parts of moments without one are known to EXTRACT alone."""
 PARTS: Final[Mapping[str, RowFunction]] = MappingProxyType(
     {part: function for function in _ROW_FUNCTIONS for part in function.parts}
 )

@@ -317,16 +317,13 @@ def test_moments_with_a_time_zone_are_those_of_utc(
 @pytest.mark.parametrize(
     ("sql", "named"),
     [
-        ("SELECT k, sum(n // 0.5e0) FROM visits GROUP BY k", "//"),
-        (
-            "SELECT extract(isoyear FROM ts) AS y, count(*) FROM visits GROUP BY 1",
-            "extract(isoyear)",
-        ),
-        ("SELECT k, sum(round(n, -2)) FROM visits GROUP BY k", "round"),
+        ("SELECT k, sum(n % 0.5e0) FROM visits GROUP BY k", "%"),
+        ("SELECT extract(era FROM ts) AS y, count(*) FROM visits GROUP BY 1", "extract(era)"),
+        ("SELECT k, sum(round(n, -99)) FROM visits GROUP BY k", "round"),
         ("SELECT count(*) FROM visits WHERE CAST(x AS VARCHAR) LIKE '2%'", "CAST"),
         (
             "SELECT ts - TIMESTAMP '2024-01-01' AS t, count(*) FROM visits GROUP BY 1",
-            "a length of time",
+            "a length of time, ts - ",
         ),
     ],
 )

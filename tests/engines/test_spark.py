@@ -147,7 +147,7 @@ def test_what_spark_computes_otherwise_is_refused_before_it_is_paid_for(
     before = connection.budget()
     for sql in (
         "SELECT v::VARCHAR AS k, count(DISTINCT u) FROM visits GROUP BY 1",
-        "SELECT k, count(DISTINCT u) FROM visits WHERE left(k, -1) = 'a' GROUP BY k",
+        "SELECT k, count(DISTINCT u) FROM visits WHERE k LIKE k || '%' GROUP BY k",
         "SELECT sign(v) AS k, count(DISTINCT u) FROM visits GROUP BY 1",
     ):
         with fails_with("expression_not_allowed"):

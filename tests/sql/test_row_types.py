@@ -36,7 +36,7 @@ from dpsql.errors import QueryRefused
 from dpsql.sql.expressions.alike import write_alike
 from dpsql.survey.forms import calls_of
 from dpsql.syntax.parse import parse
-from dpsql.syntax.row_functions import ROW_FUNCTIONS
+from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS
 
 DECIMALS: Final = tuple(
     SqlType.decimal(*size)
@@ -148,6 +148,7 @@ def test_what_has_no_type_or_no_value_there_is_refused(engine: RowEngine, text: 
         RowExpressions(TABLE, engine, None).value(parsed(text))
 
 
+OF_LENGTHS: Final = ("year", "month", "day", "hour", "minute", "second")
 LENGTHS: Final = ("week", "day", "hour", "minute", "second")
 MONTHS: Final = ("month", "quarter", "year")
 _TAKEN: Final = {"NUMBERS": "x", "DOUBLE": "x", "VARCHAR": "s", "TIMESTAMP": "t", "BIGINT": "i"}
@@ -159,7 +160,7 @@ ASKED: Final = (
     *("substr(s, 1)", "left(s, 1)", "right(s, 1)"),
     *(
         re.sub(r"\b[ab]\b", _TAKEN[each.takes[-1]], call)
-        for each in ROW_FUNCTIONS.values()
+        for each in dict.fromkeys((*ROW_FUNCTIONS.values(), *PARTS.values()))
         for call in calls_of(each)
         if "'" not in call
     ),
@@ -172,7 +173,7 @@ ASKED: Final = (
     *("date_trunc('day', t)", "d + 1", "d - 1", "t + INTERVAL 1 DAY", "t - INTERVAL 1 DAY"),
     *(f"date_diff('{unit}', t, t)" for unit in (*LENGTHS, *MONTHS)),
     *(f"t {sign} INTERVAL (i) {unit}" for sign in "+-" for unit in (*LENGTHS, *MONTHS)),
-    *(f"EXTRACT({part} FROM t - t)" for part in ("day", "hour", "minute", "second", "epoch")),
+    *(f"EXTRACT({part} FROM t - t)" for part in (*OF_LENGTHS, "epoch")),
     *("t - t > INTERVAL 1 DAY", "time_bucket(INTERVAL 1 DAY, t)", "time_bucket(INTERVAL 1 DAY, d)"),
 )
 

@@ -35,7 +35,14 @@ from dpsql.sql.blocks.validate import validate
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.survey.forms import calls_of
 from dpsql.syntax.parse import parse
-from dpsql.syntax.row_functions import ANY_NUMBERS, MOMENTS, ROW_FUNCTIONS, TEXTS, WHOLE_NUMBERS
+from dpsql.syntax.row_functions import (
+    ANY_NUMBERS,
+    MOMENTS,
+    PARTS,
+    ROW_FUNCTIONS,
+    TEXTS,
+    WHOLE_NUMBERS,
+)
 
 POSTGRESQL: Final = PostgreSQLDialect(verdicts_on(EngineVersion("postgresql", "15")))
 SPARK: Final = SparkDialect(verdicts_on(EngineVersion("spark", "4.3")))
@@ -88,7 +95,7 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "extract(month FROM a)": MOMENTS,
     **{
         call: _SHOWN[function.takes]
-        for function in ROW_FUNCTIONS.values()
+        for function in dict.fromkeys((*ROW_FUNCTIONS.values(), *PARTS.values()))
         for call in calls_of(function)[: 1 if function.beside else None]
         if not call.startswith("extract")
     },

@@ -74,8 +74,6 @@ class RowEngine(ABC):
     """Whether NULL gets the type of its neighbours; otherwise few operations accept it."""
     mixes: bool
     """Whether two operands may be of different types where DuckDB compares them."""
-    joins_any: bool
-    """Whether values of other types become texts where texts are joined."""
     joins_many: bool
     """Whether several texts are joined at once, as a guard of two writes both of them twice."""
     longest: int | None

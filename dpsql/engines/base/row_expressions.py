@@ -96,7 +96,14 @@ _MICROSECONDS: Final[Mapping[str, int]] = {
 }
 """Units of which each has one length."""
 _LONGEST: Final = 365_250 * _MICROSECONDS["day"]
-_MOST_PLACES: Final = 15  # before the point that a double is rounded to
+_LEAST_PLACES: Final[Mapping[str, int]] = {
+    "DOUBLE": -15,
+    **{kind: 1 - SqlType.of(kind).digits[0] for kind in INTEGERS},
+}
+"""The places before the point that a number is rounded to: of integers, less than it has digits."""
+_LENGTHS_HINT: Final = (
+    "Take EXTRACT(epoch FROM …) of the difference of both moments, or date_diff('day', …, …)."
+)
 _COUNT: Final = re.compile(r"-?[0-9]{1,9}")
 _UNLIKE: Final = "its values are of different types"
 _CAST_AS: Final = {"DECIMAL": "DECIMAL(18,3)", "TIMESTAMPNTZ": "TIMESTAMP"}
@@ -132,8 +139,8 @@ class RowExpressions:
         """Write an expression whose value is read: lengths of time are computed with alone."""
         made = self.value(node)
         if made.type == INTERVAL:
-            hint = "Take date_diff('day', …, …), or EXTRACT(epoch FROM …), of both moments."
-            raise self._refused("a length of time", "it is computed with there alone", hint)
+            what = f"a length of time, {to_sql(node)},"
+            raise self._refused(what, "it is computed with there alone", _LENGTHS_HINT)
         return made
 
     def values(self, *nodes: exp.Expr) -> list[TypedValue]:
@@ -255,7 +262,9 @@ class RowExpressions:
         type_ = None if found is None else self._engine.column_type(found.type)
         if found is None or type_ is None:
             of_type = "" if found is None else f" of type {found.type.kind}"
-            raise self._refused(f"a value{of_type}", "nothing is computed of these there")
+            hint = _LENGTHS_HINT if found is not None and found.type == INTERVAL else None
+            why = "nothing is computed of these there"
+            raise self._refused(f"a value{of_type}", why, hint)
         return TypedValue(name(found.name), type_)
 
     def literal(self, node: exp.Expr) -> TypedValue:
@@ -327,7 +336,8 @@ class RowExpressions:
         """Give values the type that they are compared in."""
         type_, found = self._alike(word, given)
         typed = [value for value in given if value.type != UNTYPED]
-        self._look_up(word, typed, (type_, type_))
+        pair = typed * 2 if len(typed) == 1 else typed  # beside NULL, as beside its like
+        self._look_up(word, pair, (type_, type_))
         return found
 
     def null_safe(self, node: exp.Expr) -> TypedValue:
@@ -433,7 +443,8 @@ class RowExpressions:
         if "DOUBLE" in kinds or (sign == "/" and kinds <= EXACT):
             doubles = [self._widened(sign, value, DOUBLE, given) for value in given]
             divisor = [given[1].constant] if sign == "/" else []
-            return self._made(f"{sign} double", doubles, DOUBLE, *divisor, given=given)
+            operation, fails = f"{sign} double", sign == "//"  # by zero
+            return self._made(operation, doubles, DOUBLE, *divisor, given=given, fails=fails)
         if kinds and kinds <= set(INTEGERS):
             type_, alike = self._alike(sign, given)
             return self._made(f"{sign} integer", alike, type_, given=given, fails=True)
@@ -480,15 +491,17 @@ class RowExpressions:
 
     def _rounded_to(self, word: str, found: TypedValue, digits: exp.Expr) -> TypedValue:
         places = self.value(digits).constant
-        least = -_MOST_PLACES if found.kind == "DOUBLE" else 0
+        least = _LEAST_PLACES.get(found.kind, 0)
         if word != "round" or not isinstance(places, int) or not least <= places:
-            raise self._refused(f"{word}({found.kind}, …)", "digits are a constant of ROUND there")
+            why = f"places of {found.kind} are a constant of ROUND from {least} on there"
+            raise self._refused(f"{word}({found.kind}, …)", why)
         type_, decimal = found.type, found.kind == "DECIMAL"
         if decimal:
             width, scale = found.type.digits
             type_ = SqlType.decimal(width, min(scale, places))
         operation = f"round to {_sort(found)}"
-        return self._made(operation, [found], type_, places, word="round to", fails=decimal)
+        fails = decimal or places < 0
+        return self._made(operation, [found], type_, places, word="round to", fails=fails)
 
     def logarithm(self, node: exp.Expr) -> TypedValue:
         """Write the logarithm to base 10; one of another base comes with that first."""
@@ -564,7 +577,7 @@ class RowExpressions:
 
     def substring(self, node: exp.Expr) -> TypedValue:
         found = self._text("substr", node.this)
-        places = [self._place("substr", node.args.get("start"), 1)]
+        places = [self._place("substr", node.args.get("start"), -self._engine.last_place)]
         if node.args.get("length") is not None:
             places.append(self._place("substr", node.args["length"], 0))
         given: list[TypedValue | str] = [found, *["place"] * len(places)]
@@ -573,7 +586,7 @@ class RowExpressions:
     def side(self, node: exp.Expr) -> TypedValue:
         word = "left" if isinstance(node, exp.Left) else "right"
         found = self._text(word, node.this)
-        size = self._place(word, node.expression, 0)
+        size = self._place(word, node.expression, -self._engine.last_place)
         return self._made(word, [found], VARCHAR, size, given=[found, "place"])
 
     def _place(self, what: str, node: exp.Expr | None, least: int) -> int:
@@ -585,7 +598,11 @@ class RowExpressions:
 
     def trim(self, node: exp.Expr) -> TypedValue:
         word = _TRIMMED.get(str(node.args.get("position")), "trim of its own")
-        return self._made(word, [self._text("trim", node.this)], VARCHAR, BLANKS)
+        characters = node.args.get("expression")
+        removed = BLANKS if characters is None else self._text("trim", characters).constant
+        if not isinstance(removed, str):
+            raise self._refused("trim", "the characters that it removes are a constant there")
+        return self._made(word, [self._text("trim", node.this)], VARCHAR, removed)
 
     def like(self, node: exp.Expr) -> TypedValue:
         operands = [self._text("like", part) for part in (node.this, node.expression)]
@@ -620,7 +637,7 @@ class RowExpressions:
 
     def _as_text(self, what: str, node: exp.Expr) -> TypedValue:
         found = self.value(node)
-        if found.kind in ("VARCHAR", UNTYPED.kind) or not self._engine.joins_any:
+        if found.kind in ("VARCHAR", UNTYPED.kind):
             return found
         return self._cast(found.settled, VARCHAR)
 
@@ -671,6 +688,8 @@ class RowExpressions:
     def _moved_by(self, sign: str, moment: TypedValue, interval: exp.Interval) -> TypedValue:
         """Write a date or timestamp plus or minus a computed number of units."""
         unit, count = _unit(interval).removesuffix("s"), self.settled(interval.this)
+        if count.kind == "DOUBLE" and unit != "second":  # of which fractions count
+            count = self._cast(self._made("trunc double", [count], DOUBLE), BIGINT)
         operation = f"{sign} number of {unit}s"
         if operation not in self._engine.operations or count.kind not in INTEGERS:
             why = f"no {count.kind} number of this unit is added to a date there"
@@ -790,7 +809,7 @@ RULES: Final[Rules[_Rule]] = grouped_rules(
         "this to safe?": {exp.Cast: RowExpressions.cast, exp.TryCast: RowExpressions.cast},
         "this decimals": dict.fromkeys(_WHOLE, RowExpressions.whole),
         "this start length": {exp.Substring: RowExpressions.substring},
-        "this position": {exp.Trim: RowExpressions.trim},
+        "this expression position": {exp.Trim: RowExpressions.trim},
         "this unit": {
             exp.TimestampTrunc: RowExpressions.truncated,
             exp.DateTrunc: RowExpressions.truncated,

@@ -58,7 +58,7 @@ def _parts_called(tree: exp.Expr, nodes: Sequence[exp.Expr]) -> exp.Expr:
             name, arguments = _CALLED[type(node)](node)
             call = exp.Anonymous(this=name, expressions=arguments)
         elif (function := PARTS.get(extracted_part(node.this))) is not None:
-            call = function.nodes[0](this=node.expression)
+            call = exp.Anonymous(this=function.name, expressions=[node.expression])
         else:
             continue
         tree = call if node is tree else tree

@@ -110,9 +110,26 @@ def _whole_decimal(word: Sql) -> Write:
 
 
 def _integer_to_places(value: Sql, type_: SqlType, places: int) -> Sql:
-    if places < 0:
-        raise _REFUSED("round", "digits of an integer are none before the point there")
-    return value
+    """Round half away from zero: NULL where the result does not fit."""
+    if places >= 0:
+        return value
+    size = 10**-places
+    half = size // 2
+
+    def rounded(v: Sql) -> Sql:
+        rest = sql("({} % {})", v, digits(size))
+        wide = sql(
+            "(CAST({v} AS {wide}) - {rest} + CASE WHEN {rest} >= {half} THEN {size} "
+            "WHEN {rest} <= -{half} THEN -{size} ELSE 0 END)",
+            v=v,
+            wide=_wide(type_),
+            rest=rest,
+            half=digits(half),
+            size=digits(size),
+        )
+        return pg.clamped_or_null(wide, type_)
+
+    return once(value, rounded)
 
 
 def _rounded_decimal(value: TypedValue, type_: SqlType, places: int) -> Sql:
@@ -203,19 +220,28 @@ def _quotient(a: Sql, b: Sql) -> Sql:
         infinity=pg.INFINITY,
         minus=pg.MINUS_INFINITY,
     )
-    plain = _scaled(
-        sql("{} / {}", a, b),
-        log=sql("(ln(abs({})) - ln(abs({})))", a, b),
-        operands=(a, b),
-        zero=sql("{} = 0", a),
-        grows=sql("abs({}) < 1", b),
-    )
     return sql(
         "CASE WHEN {b} = 0 THEN CASE WHEN {a} IS NOT NULL THEN {by_zero} END ELSE {plain} END",
         a=a,
         b=b,
         by_zero=by_zero,
-        plain=plain,
+        plain=_quotient_of_some(a, b),
+    )
+
+
+def _only_quotient(a: Sql, b: Sql) -> Sql:
+    """Write a quotient; by zero it is NULL."""
+    return sql("CASE WHEN {} <> 0 THEN {} END", b, _quotient_of_some(a, b))
+
+
+def _quotient_of_some(a: Sql, b: Sql) -> Sql:
+    """Write a quotient by anything but zero."""
+    return _scaled(
+        sql("{} / {}", a, b),
+        log=sql("(ln(abs({})) - ln(abs({})))", a, b),
+        operands=(a, b),
+        zero=sql("{} = 0", a),
+        grows=sql("abs({}) < 1", b),
     )
 
 
@@ -389,10 +415,12 @@ def _concat(*texts: Sql) -> Sql:
     return whole
 
 
-def _substring(text: Sql, first: int, size: int | None = None) -> Sql:
-    if size is None:
-        return sql("substr({}, {})", text, first)
-    return sql("substr({}, {}, {})", text, first, size)
+def _substring(text: Sql, first: int, *size: int) -> Sql:
+    """Write substr: DuckDB counts negative places from the end, the server before the first."""
+    place = digits(first)
+    if first < 0:
+        place = sql("char_length({}) - {}", text, digits(-first - 1))
+    return sql("substr({}, {})", text, join(", ", [place, *map(digits, size)]))
 
 
 def _replaced(text: Sql, taken: str, put: str) -> Sql:
@@ -591,8 +619,19 @@ def _trimmed(word: Sql) -> Write:
     return lambda text, blanks: sql("{}({}, {})", word, text, literal(blanks))
 
 
-_OF_LENGTHS: Final = ("day", "hour", "minute", "second")
-_PARTS: Final = ("year", "quarter", "month", "week", "day", "isodow", "hour", "minute", "second")
+_OF_LENGTHS: Final = ("year", "month", "day", "hour", "minute", "second")
+_PARTS: Final = (
+    "year",
+    "isoyear",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "isodow",
+    "hour",
+    "minute",
+    "second",
+)
 _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
     {
         "is": lambda a, b: sql("({} IS {})", a, b),
@@ -616,6 +655,7 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "- double": _twice(_sum(sql("-"))),
         "* double": _twice(_product),
         "/ double": lambda a, b, _: _twice(_quotient)(a, b),
+        "// double": _twice(_only_quotient),
         "negative integer": _minus_integer,
         "negative decimal": lambda v, type_: sql("(- {})", v.sql),
         "negative double": lambda v: sql("(- {})", v),
@@ -647,11 +687,15 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         **dict.fromkeys(("log", "log10"), lambda v: once(v, _logarithm(sql("log")))),
         "isnan": lambda v: sql("({})", _is_nan(v)),
         "length": lambda v: sql("CAST(char_length({}) AS BIGINT)", v),
+        "ascii": lambda v: sql("ascii({})", v),
+        "unicode": lambda v: once(
+            v, lambda text: sql("CASE WHEN {v} = '' THEN -1 ELSE ascii({v}) END", v=text)
+        ),
         "lower": _cased("lower"),
         "upper": _cased("upper"),
-        "substr": _substring,
-        "left": lambda v, size: sql("left({}, {})", v, size),
-        "right": lambda v, size: sql("right({}, {})", v, size),
+        "substr": lambda v, *places: once(v, lambda text: _substring(text, *places)),
+        "left": lambda v, size: sql("left({}, {})", v, digits(size)),
+        "right": lambda v, size: sql("right({}, {})", v, digits(size)),
         **dict.fromkeys(("trim", "trim both"), _trimmed(sql("btrim"))),
         "ltrim": _trimmed(sql("ltrim")),
         "rtrim": _trimmed(sql("rtrim")),
@@ -671,6 +715,9 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "||": _twice(_joined),
         "concat": _concat,
         **{name: _part(bare_word(name)) for name in _PARTS},
+        "yearweek": lambda v: sql(
+            "({} * 100 + {})", _part(sql("isoyear"))(v), _part(sql("week"))(v)
+        ),
         "dayofyear": _part(sql("doy")),
         "dayofweek": _part(sql("dow")),
         "epoch": _seconds,
@@ -737,7 +784,7 @@ _WRITTEN_ALIKE: Final = frozenset(
         *("case", "coalesce", "nullif", "greatest", "least"),
         *("negative decimal", "negative double", "abs decimal", "abs double", "round integer"),
         *("floor double", "ceil double", "trunc double"),
-        *("substr", "left", "right", "starts_with", "split_part", "md5"),
+        *("starts_with", "split_part", "md5"),
     }
 )
 
@@ -752,7 +799,6 @@ class PostgreSQLRows(RowEngine):
     calls_of_given = False
     typed_nulls = True
     mixes = False
-    joins_any = True
     joins_many = False
     longest = None
     last_place = 2**31 - 2**20 - 1

@@ -178,7 +178,7 @@ CALLED: Final = frozenset(
 """Functions that generated SQL is put together of."""
 ON_ROWS: Final = frozenset(
     {"abs", "ceil", "sign", "exp", "ln", "log", "div", "extract", "date_trunc"}
-    | {"char_length", "octet_length", "btrim", "ltrim", "rtrim", "left", "right"}
+    | {"char_length", "octet_length", "ascii", "btrim", "ltrim", "rtrim", "left", "right"}
     | {"substr", "strpos", "starts_with", "like_escape", "chr", "regexp_replace"}
     | {"replace", "split_part", "md5", "encode", "sha256", "convert_to", "substring"}
     | {"make_date", "to_char", "lower", "upper", "translate", "power", "time"}

@@ -125,6 +125,11 @@ def cast_of(value: TypedValue, type_: SqlType) -> Sql | None:
     return write(value, target)
 
 
+def always_fits(value: TypedValue, type_: SqlType) -> bool:
+    """Tell whether every value of one type has a value of the other."""
+    return _CASTS.get((value.kind, type_.kind)) in (_plain, _of_calendar)
+
+
 def _double_to_decimal(value: Sql, width: int, scale: int) -> Sql:
     """Round to a multiple of the least step, as DuckDB does: a plain cast reads Spark's own text.
 
@@ -222,7 +227,7 @@ _CASTS: Final[Mapping[tuple[str, str], _Cast]] = MappingProxyType(
         **dict.fromkeys(product(["DECIMAL"], _WHOLE), _rounded),
         **dict.fromkeys(product(_WHOLE, ["BOOLEAN", "DOUBLE", "VARCHAR"]), _plain),
         **dict.fromkeys(product(["BOOLEAN"], [*_WHOLE, "DOUBLE", "VARCHAR"]), _plain),
-        **dict.fromkeys(product(["DOUBLE"], ["BOOLEAN", "VARCHAR"]), _plain),
+        ("DOUBLE", "BOOLEAN"): _plain,
         **dict.fromkeys(product(["DECIMAL"], ["DOUBLE", "VARCHAR"]), _plain),
         **dict.fromkeys(product([*_WHOLE, "DECIMAL", "DOUBLE"], ["DECIMAL"]), _tried),
         **dict.fromkeys(product(["VARCHAR"], _WHOLE), _read(_NUMBER, _read_whole)),

@@ -9,6 +9,7 @@ is not in the tables below is refused; the reading of expressions, and their typ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby, starmap
 from types import MappingProxyType
 from typing import Final
 
@@ -75,6 +76,8 @@ _LENGTHS: Final[Mapping[str, int]] = {
 _FIRST_BUCKET: Final = 946_857_600 * _SECOND  # from 1970 to Monday, 2000-01-03
 _FIRST_MOMENT: Final = -62_135_596_800 * _SECOND  # of the year 1
 _MOST_DAYS: Final = 4_000_000  # beyond all days from the year 1 to 9999
+_MOST_MONTHS: Final = 9999 * 12
+_MONTHS: Final[Mapping[str, int]] = {"year": 12, "quarter": 3, "month": 1}
 _ESCAPES: Final = "\x07\x06\x05\x04\x03\x02\x01"
 _KINDS: Final = frozenset({*NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR"})
 _READ_AS: Final = {"TINYINT": INTEGER, "SMALLINT": INTEGER, "FLOAT": DOUBLE}
@@ -174,8 +177,22 @@ def _few(places: int) -> int:
 
 
 def _integer_to_places(value: Sql, type_: SqlType, places: int) -> Sql:
-    _few(places)
-    return value
+    """Round half away from zero: NULL where the result does not fit."""
+    if places >= 0:
+        _few(places)
+        return value
+    size = 10**-places
+    unit, half = (spark_cast(digits(each), type_) for each in (size, size // 2))
+    rest = sql("({} % {})", value, unit)
+    return sql(
+        "try_add({value} - {rest}, CASE WHEN {rest} >= {half} THEN {unit} "
+        "WHEN {rest} <= -{half} THEN -{unit} ELSE {zero} END)",
+        value=value,
+        rest=rest,
+        half=half,
+        unit=unit,
+        zero=_zero(type_),
+    )
 
 
 def _decimal_to_places(value: TypedValue, type_: SqlType, places: int) -> Sql:
@@ -211,6 +228,16 @@ def _quotient(a: Sql, b: Sql, divisor: object) -> Sql:
         b=b,
         infinite=infinite,
     )
+
+
+def _only_quotient(a: Sql, b: Sql) -> Sql:
+    """Divide, by zero to NULL."""
+    return sql("try_divide({}, {})", a, b)
+
+
+def _rest_of_doubles(a: Sql, b: Sql) -> Sql:
+    """Write the rest of a division, by zero NaN."""
+    return sql("CASE WHEN {b} = 0 THEN {a} * double('NaN') ELSE try_mod({a}, {b}) END", a=a, b=b)
 
 
 def _down(value: Sql) -> Sql:
@@ -256,8 +283,22 @@ def _extreme(word: Sql) -> Write:
     return lambda *values: values[0] if len(values) == 1 else _call(word)(*values)
 
 
-def _substring(text: Sql, *places: int) -> Sql:
+def _substring(text: Sql, first: int, *size: int) -> Sql:
+    """Write substring: place 0 is before the first character, which Spark takes for the first."""
+    places = (first, *size) if first else (1, *(max(each - 1, 0) for each in size))
     return sql("substring({}, {})", text, join(", ", map(digits, places)))
+
+
+def _side(word: Sql) -> Write:
+    """Write left or right, which leave as many characters as a negative number says out."""
+
+    def write(text: Sql, size: int) -> Sql:
+        kept = digits(size)
+        if size < 0:
+            kept = sql("greatest(char_length({}) - {}, 0)", text, digits(-size))
+        return sql("{}({}, {})", word, text, kept)
+
+    return write
 
 
 def _trimmed(side: Sql) -> Write:
@@ -353,13 +394,43 @@ _FORMATS: Final[Mapping[str, str]] = {
 
 
 def _formatted(moment: Sql, text: str) -> Sql:
-    pieces = []
-    for directive, between in read_format(text) or ():
-        if directive and directive not in _FORMATS:
-            raise SPARK_REFUSED(f"strftime with {directive}", "it has no equal there")
-        quoted = between.replace("'", "''")
-        pieces.append(_FORMATS[directive] if directive else f"'{quoted}'")
-    return sql("date_format(CAST({} AS TIMESTAMP), {})", moment, literal("".join(pieces)))
+    pieces: list[Sql] = []
+    for computed, found in groupby(read_format(text) or (), lambda each: each[0] in _COMPUTED):
+        if computed:
+            pieces.extend(_COMPUTED[directive](moment) for directive, _ in found)
+        else:
+            pieces.append(_date_format(moment, "".join(starmap(_format_word, found))))
+    return pieces[0] if len(pieces) == 1 else sql("concat({})", join(", ", pieces))
+
+
+def _format_word(directive: str, between: str) -> str:
+    quoted = between.replace("'", "''")
+    return _FORMATS[directive] if directive else f"'{quoted}'"
+
+
+def _date_format(moment: Sql, words: str) -> Sql:
+    return sql("date_format(CAST({} AS TIMESTAMP), {})", moment, literal(words))
+
+
+def _thursday(moment: Sql) -> Sql:
+    """Write the Thursday of a moment's week, whose year is the year of the week."""
+    return sql("date_add(CAST({v} AS DATE), 3 - weekday({v}))", v=moment)
+
+
+def _week_year(moment: Sql) -> Sql:
+    return sql("year({})", _thursday(moment))
+
+
+def _year_and_week(moment: Sql) -> Sql:
+    return sql("({} * 100 + weekofyear({}))", _week_year(moment), moment)
+
+
+_COMPUTED: Final[Mapping[str, Callable[[Sql], Sql]]] = {
+    "%G": lambda v: _date_format(_thursday(v), "yyyy"),
+    "%V": lambda v: sql("substring(CAST(weekofyear({}) + 100 AS STRING), 2)", v),
+    "%u": lambda v: sql("CAST(weekday({}) + 1 AS STRING)", v),
+}
+"""Directives that date_format has no letters for."""
 
 
 def _date_of_parts(year: Sql, month: Sql, day: Sql) -> Sql:
@@ -457,8 +528,35 @@ def _days(sign: Sql) -> Write:
     )
 
 
+def _months_later(sign: Sql, months: int) -> Write:
+    """Move a moment by a number of months, NULL where it leaves the years 1 to 9999."""
+
+    def write(moment: Sql, count: Sql) -> Sql:
+        day = sql("CAST({} AS DATE)", moment)
+        by = sql("CAST({} AS INT) * {}", count, months)
+        there = sql("add_months({}, {}({}))", day, sign, by)
+        time = sql("{} - {}", _microseconds(moment), _microseconds(day))
+        made = sql("timestamp_micros({} + {})", _microseconds(there), time)
+        since = sql("year({v}) * 12 + month({v})", v=moment)
+        return sql(
+            "CASE WHEN {count} BETWEEN -{most} AND {most} THEN "
+            "CASE WHEN {since} + {sign}({by}) BETWEEN {first} AND {last} "
+            "THEN CAST({made} AS TIMESTAMP_NTZ) END END",
+            count=count,
+            most=digits(_MOST_MONTHS // months),
+            since=since,
+            sign=sign,
+            by=by,
+            first=13,
+            last=digits(_MOST_MONTHS + 12),
+            made=made,
+        )
+
+    return write
+
+
 _PARTS: Final = ("year", "quarter", "month", "day", "dayofyear", "hour", "minute", "second")
-_ALIKE: Final = ("sqrt", "exp", "lower", "upper", "contains")
+_ALIKE: Final = ("sqrt", "exp", "lower", "upper", "contains", "ascii")
 _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
     {
         "try": lambda whole: whole,
@@ -481,6 +579,8 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "- double": lambda a, b: sql("({} - {})", a, b),
         "* double": lambda a, b: sql("({} * {})", a, b),
         "/ double": _quotient,
+        "// double": _only_quotient,
+        "% double": _rest_of_doubles,
         "negative integer": _minus_integer,
         "negative decimal": _short(lambda v: sql("(-{})", v)),
         "negative double": lambda v: sql("(-{})", v),
@@ -510,9 +610,10 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "isnan": lambda v: sql("({} = double('NaN'))", v),
         "length": lambda v: sql("CAST(char_length({}) AS BIGINT)", v),
         **{name: _call(bare_word(name)) for name in _ALIKE},
+        "unicode": lambda v: sql("CASE WHEN {v} = '' THEN -1 ELSE ascii({v}) END", v=v),
         "substr": _substring,
-        "left": lambda v, size: sql("left({}, {})", v, size),
-        "right": lambda v, size: sql("right({}, {})", v, size),
+        "left": _side(sql("left")),
+        "right": _side(sql("right")),
         **dict.fromkeys(("trim", "trim both"), _trimmed(sql("BOTH"))),
         "ltrim": _trimmed(sql("LEADING")),
         "rtrim": _trimmed(sql("TRAILING")),
@@ -535,6 +636,8 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         **{name: _bigint(_call(bare_word(name))) for name in _PARTS},
         "week": _bigint(_call(sql("weekofyear"))),
         "dayofweek": _bigint(lambda v: sql("(dayofweek({}) - 1)", v)),
+        "isoyear": _bigint(_week_year),
+        "yearweek": _bigint(_year_and_week),
         "isodow": _bigint(lambda v: sql("(weekday({}) + 1)", v)),
         "epoch": lambda v: sql("(unix_micros(CAST({} AS TIMESTAMP)) / 1000000D)", v),
         "make_date": _date_of_parts,
@@ -567,7 +670,13 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
             for unit, length in _LENGTHS.items()
             for word, sign in (("+", sql("+")), ("-", sql("-")))
         },
+        **{
+            f"{word} number of {unit}s": _months_later(sign, months)
+            for unit, months in _MONTHS.items()
+            for word, sign in (("+", EMPTY_SQL), ("-", sql("-")))
+        },
         "day apart": lambda v: sql("({} div {}L)", v, digits(24 * _HOUR)),
+        **dict.fromkeys(("year apart", "month apart"), _part_of_length(1, 1)),  # days are no months
         "hour apart": _part_of_length(_HOUR, 24 * _HOUR),
         "minute apart": _part_of_length(_HOUR // 60, _HOUR),
         "second apart": _part_of_length(_SECOND, _HOUR // 60),
@@ -609,7 +718,6 @@ class SparkRows(RowEngine):
     calls_of_given = True
     typed_nulls = False
     mixes = True
-    joins_any = False
     joins_many = True
     longest = _MOST
     last_place = 2**31 - 1
@@ -668,7 +776,8 @@ class SparkRows(RowEngine):
             type_ = SqlType.decimal(*type_.digits)
         plain = "(" not in type_.text or "," in type_.text
         made = spark.cast_of(value, type_) if plain else None
-        return None if made is None else TypedValue(made, type_, fails=True)
+        fails = value.fails or not spark.always_fits(value, type_)
+        return None if made is None else TypedValue(made, type_, fails=fails)
 
     def guarded(self, operands: Sequence[TypedValue], written: Sql) -> Sql:
         """Look first whether dates are in the years 1 to 9999."""

@@ -348,7 +348,7 @@ def is_integral(node: exp.Expr, table: Table) -> bool:
     if isinstance(node, exp.Cast):
         return node.to.this in _INTEGER_TYPES
     if isinstance(node, exp.Extract):
-        return extracted_part(node.this) in (*PARTS, "isoyear")
+        return extracted_part(node.this) in PARTS
     if isinstance(node, exp.Least | exp.Greatest):
         return all(is_integral(operand, table) for operand in [node.this, *node.expressions])
     if isinstance(node, _CHOICES):
