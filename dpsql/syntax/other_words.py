@@ -207,8 +207,8 @@ def _square(value: exp.Expr) -> exp.Expr:
 
 
 def _end_part(text: exp.Expr, delimiter: exp.Expr, count: exp.Expr) -> exp.Expr:
-    """Read the text behind the last delimiter; parts before others are written later."""
-    if not isinstance(count, exp.Literal | exp.Neg) or count != exp.Literal.number(-1):
+    """Read the text before the first delimiter, or behind the last one; others are written later."""
+    if count not in (exp.Literal.number(1), exp.Literal.number(-1)):
         return left_as_written("SUBSTRING_INDEX", [text, delimiter, count])
     return exp.SplitPart(this=text, delimiter=delimiter, part_index=count)
 

@@ -85,7 +85,7 @@ def part_before(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
             mark, number = text_literal_of(delimiter), whole_of(count)
         case _:
             return None
-    if not mark or number is None or not 0 < number <= _MOST_PARTS or not _is_small(text):
+    if not mark or number is None or not 1 < number <= _MOST_PARTS or not _is_small(text):
         return None
     parts: list[exp.Expr] = []
     for place in range(1, number + 1):
