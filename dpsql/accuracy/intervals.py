@@ -224,6 +224,7 @@ def with_drift(
     interval: Interval,
     number: FloatArray,
     total: GroupsTotal | None,
+    lost: FloatArray | float = 0.0,
 ) -> Interval:
     """Widen intervals of averages and spreads by their supposed distance from those of all rows.
 
@@ -231,12 +232,14 @@ def with_drift(
     :func:`supposedly_cut` says. The average of these rows differs by a tenth of half the range, and
     their variance by a tenth of its square. Where averages and spreads alone are asked for, rows
     are cut by how far their values, or squares of them, deviate in halves of the range of these,
-    and half of that is on one side. All are within what the bounds of values allow.
+    and half of that is on one side. So does it by values that weighing supposedly takes, ``lost``
+    of all groups. All are within what the bounds of values allow.
     """
     lattice = plan.measures[plan.block.aggregates[index].measures[0]].measure.lattice
-    if not allows_for_cut(plan, index) or total is None or not total.sum or lattice is None:
+    beyond = _rows_beyond(plan, groups) if allows_for_cut(plan, index) else 0.0
+    if total is None or not total.sum or lattice is None or not np.any(beyond + lost):
         return interval
-    cut = _rows_beyond(plan, groups) / max(total.sum, 1.0)  # of each row that counts
+    cut = (beyond + lost) / max(total.sum, 1.0)  # of each row that counts
     kind, half = plan.block.aggregates[index].kind, (lattice.upper - lattice.lower) / 2
     average = kind.is_average
     least, most = (lattice.lower, lattice.upper) if average else (0.0, half**2)

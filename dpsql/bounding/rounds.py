@@ -18,8 +18,14 @@ from dpsql.bounding.contributions import Contributions, Sums, quotients
 from dpsql.bounding.pairs import Int64s, Pairs, kept_pairs, tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification
 from dpsql.ir.measures import Measure, MeasureKind
-from dpsql.privacy.mechanisms.cascade import WHOLE_SHARE
-from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weights_of
+from dpsql.privacy.mechanisms.cascade import MOST_SQUARES, WHOLE_SHARE, Caps
+from dpsql.privacy.mechanisms.weighted_histogram import (
+    PART_STEPS,
+    SQUARE_STEPS,
+    WEIGHT_STEPS,
+    weights_of,
+    weights_within,
+)
 
 GroupFlags = NDArray[np.bool_]
 _LARGEST: Final = 1 << 62
@@ -38,25 +44,28 @@ def unit_sizes(whole: Iterable[Pairs], among: GroupFlags | None) -> Int64s:
     return found
 
 
-def named_shares(
+def unit_norms(
     whole: Iterable[Pairs],
     spec: Specification,
     sources: Sequence[MeasureColumns],
     among: GroupFlags,
-) -> int:
-    """Sum the shares of units: their mean additions to the groups ``among``, by the largest ones.
+    rows: int,
+) -> tuple[Int64s, int]:
+    """Count units by the square of the norm of what they add to groups, and sum norms' shares.
 
-    In steps, of which one unit moves the sum by ``WHOLE_SHARE`` at most.
+    Squares are in the most that a unit may add to a group, rounded up, ``MOST_SQUARES`` at most;
+    shares those of norms above 1 in what units add in all, in steps. One unit moves one of the
+    counts by one, and the sum by ``WHOLE_SHARE`` at most. ``rows`` of a unit count in a group.
     """
-    fields, found = tallies_of(spec), 0
-    for pairs in _among(whole, among):
-        contributions = Contributions(spec, fields, pairs)
-        shares = np.zeros(len(pairs), dtype=np.int64)
-        for source in sources:
-            shares += _shares(source.measure, contributions.of(source), spec.max_rows)
-        each = np.add.reduceat(shares, pairs.starts) // (_sizes(pairs, None) * len(sources))
-        found += int(each.sum())
-    return found
+    counts, shares = np.zeros(MOST_SQUARES + 1, dtype=np.int64), 0
+    for pairs, contributions in _adding(whole, spec, among, rows):
+        squares, sums = _norms(spec, pairs, contributions, _valued(sources))
+        ceilings = np.clip(-(-squares // SQUARE_STEPS), 1, MOST_SQUARES)
+        counts += np.bincount(ceilings, minlength=MOST_SQUARES + 1)
+        roots = np.sqrt(np.minimum(squares, MOST_SQUARES * SQUARE_STEPS)).astype(np.int64)
+        each = np.minimum(roots * WHOLE_SHARE // np.maximum(sums, 1), WHOLE_SHARE)
+        shares += int(each[squares > SQUARE_STEPS].sum())
+    return counts, shares
 
 
 def round_weights(
@@ -81,19 +90,22 @@ def weighed_totals(
     spec: Specification,
     sources: Sequence[MeasureColumns],
     among: GroupFlags,
-    cap: int,
+    caps: Caps,
+    rows: int,
 ) -> list[Int64s]:
-    """Total what units contribute to groups, by their weights at a cap: an array for each source.
+    """Total what units contribute to groups, by their weights at caps: an array for each source.
 
-    They are by number of the group. One unit moves each measure by sqrt(``cap``) times its
-    sensitivity at most, in l2.
+    They are by number of the group. One unit moves each measure by the root of its cap times its
+    sensitivity at most, in l2. ``rows`` of a unit count in a group.
     """
-    fields = tallies_of(spec)
     sums = [Sums(spec.groups) for _ in sources]
-    for pairs in _among(whole, among):
-        contributions, weights = Contributions(spec, fields, pairs), _weights(pairs, cap)
+    for pairs, contributions in _adding(whole, spec, among, rows):
+        of_units = _weights(pairs, caps.units)
+        squares, _ = _norms(spec, pairs, contributions, _valued(sources))
+        of_values = np.repeat(weights_within(caps.values, squares), _sizes(pairs, None))
         for source, total in zip(sources, sums, strict=True):
-            total.add(pairs.groups, _weighed(source, contributions.of(source), weights))
+            ours = of_units if source.measure.kind is MeasureKind.UNITS else of_values
+            total.add(pairs.groups, _weighed(source, contributions.of(source), ours))
     every = np.arange(spec.groups)
     return [total.divided(every, 1, _LARGEST) for total in sums]
 
@@ -131,14 +143,44 @@ def _weighed(source: MeasureColumns, contributions: Int64s, weights: Int64s) -> 
     return quotients(products, measure.weights.coarsening).astype(np.int64)
 
 
-def _shares(measure: Measure, contributions: Int64s, max_rows: int) -> Int64s:
-    """Divide the sizes of contributions by the largest one, in steps, rounding down."""
-    if measure.kind is MeasureKind.UNITS:
-        return np.full(len(contributions), WHOLE_SHARE)
+def _valued(sources: Sequence[MeasureColumns]) -> list[MeasureColumns]:
+    """List the measures of which units add different amounts: all but numbers of units."""
+    return [source for source in sources if source.measure.kind is not MeasureKind.UNITS]
+
+
+def _adding(
+    whole: Iterable[Pairs], spec: Specification, among: GroupFlags, rows: int
+) -> Iterator[tuple[Pairs, Contributions]]:
+    """Yield the pairs whose groups are looked at, with what they add at a number of rows."""
+    bounds, fields = replace(spec, max_rows=rows), tallies_of(spec)
+    for pairs in _among(whole, among):
+        yield pairs, Contributions(bounds, fields, pairs)
+
+
+def _norms(
+    spec: Specification,
+    pairs: Pairs,
+    contributions: Contributions,
+    values: Sequence[MeasureColumns],
+) -> tuple[Int64s, Int64s]:
+    """Compute the squares of units' l2 norms, and their l1 norms: the largest of all values.
+
+    In ``SQUARE_STEPS`` and ``PART_STEPS``, rounded up.
+    """
+    squares, sums = np.zeros((2, len(pairs.starts)), dtype=np.int64)
+    for source in values:
+        parts = _parts(source.measure, contributions.of(source), spec.max_rows)
+        squares = np.maximum(squares, np.add.reduceat(parts**2, pairs.starts))
+        sums = np.maximum(sums, np.add.reduceat(parts, pairs.starts))
+    return squares, sums
+
+
+def _parts(measure: Measure, contributions: Int64s, max_rows: int) -> Int64s:
+    """Divide the sizes of contributions by the largest one, in steps, rounding up."""
     reach = max(1, measure.reach(max_rows))
-    if reach < _LARGEST // WHOLE_SHARE:
-        return np.abs(contributions) * WHOLE_SHARE // reach
-    return np.asarray(abs(contributions.astype(object)) * WHOLE_SHARE // reach).astype(np.int64)
+    if reach < _LARGEST // (2 * MOST_SQUARES * PART_STEPS):
+        return -(-np.abs(contributions) * PART_STEPS // reach)
+    return np.asarray(-(-abs(contributions.astype(object)) * PART_STEPS // reach)).astype(np.int64)
 
 
 def _longer(counts: Int64s, length: int) -> Int64s:

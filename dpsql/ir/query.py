@@ -411,12 +411,15 @@ class Block:
         """List the released columns that the interval of an aggregate needs beside it, if any.
 
         Of one that is computed from several measures: these, in the units of the answer. Where
-        groups are named in rounds: the measures as they were counted, and the cap of that. Where
-        releases are combined: from which of them a row is, as the bits of a number.
+        groups are named in rounds: the measures as they were counted, how much that supposedly
+        takes from all groups together, and the cap of it. Where releases are combined: from which
+        of them a row is, as the bits of a number.
         """
         aggregate = self.aggregates[index]
         parts = len(aggregate.measures) if aggregate.kind.composed or self.cascades else 0
-        if (self.cascades and parts) or (self.pools and aggregate.measures):
+        if self.cascades and parts:
+            parts += 2
+        elif self.pools and aggregate.measures:
             parts += 1
         return tuple(f"{INTERNAL_PREFIX}n{index}_{part}" for part in range(parts))
 

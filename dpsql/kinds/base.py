@@ -155,6 +155,11 @@ class ReleaseKind(ABC):
     """All that the last column of an aggregate's supports may say of how a row was counted."""
 
     @property
+    def later_columns(self) -> frozenset[str]:
+        """Name the drawn columns that stored releases may lack, as of an earlier format."""
+        return frozenset()
+
+    @property
     def drawn(self) -> bool:
         """True if values were drawn for it; False if they follow from earlier releases."""
         return self.plan.kept is None
@@ -206,6 +211,35 @@ class ReleaseKind(ABC):
         """
         return released if self.plan.groups is None else min(self.plan.groups, released)
 
+    def taken(
+        self,
+        released: int,
+        index: int,
+        columns: Sequence[FloatArray],
+        total: GroupsTotal | None,
+    ) -> FloatArray:
+        """Compute how much of each group bounding supposedly takes, of what is not composed.
+
+        ``columns`` and ``total`` are as for :meth:`interval`.
+        """
+        groups = self.groups_of_unit(released, columns)
+        return supposedly_cut(self.plan, groups, index, columns[0], total)
+
+    def taken_either_way(
+        self, released: int, index: int, columns: Sequence[FloatArray]
+    ) -> FloatArray | float:
+        """Compute how far bounding supposedly moves groups of a sum of both signs."""
+        return 0.0
+
+    def taken_of_all(self, columns: Sequence[FloatArray]) -> FloatArray | float:
+        """Compute how many values weighing supposedly takes, of all groups of an average."""
+        return 0.0
+
+    def measured(self, index: int, columns: Sequence[FloatArray]) -> Sequence[FloatArray]:
+        """Return the measures of an aggregate as they were counted."""
+        number = len(self.plan.block.aggregates[index].measures)
+        return columns if len(columns) == number else columns[-1 - number : -1]
+
     def interval(
         self,
         released: int,
@@ -228,17 +262,15 @@ class ReleaseKind(ABC):
             each = float(np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1))
         above = np.zeros_like(columns[0])
         if not aggregate.kind.composed:
-            groups = self.groups_of_unit(released, columns)
-            above = supposedly_cut(self.plan, groups, index, columns[0], total)
+            above = self.taken(released, index, columns, total)
         chosen = self.chosen(released, index, confidence)
         if chosen is not None and left_out is not None:
             (values,), (measure,) = columns, aggregate.measures
             given = interval_given_choice(self.plan, chosen, measure, values, left_out)
             return Interval(given.low, given.high + above)
         low, high = np.full_like(columns[0], np.nan), np.full_like(columns[0], np.nan)
-        number = len(aggregate.measures)
         measures = [one.measure for one in self.plan.measures]
-        measured = columns if len(columns) == number else columns[-1 - number : -1]
+        measured = self.measured(index, columns)
         for way, rows in self.ways(columns):
             noisy = [column[rows] for column in measured]
             parts = [
@@ -256,8 +288,11 @@ class ReleaseKind(ABC):
             low, high = np.minimum(low, columns[0]), np.maximum(high, columns[0])
         if aggregate.kind.composed:
             groups = self.groups_of_unit(released, columns)
-            return with_drift(self.plan, groups, index, Interval(low, high), measured[1], total)
-        return Interval(low, high + above)
+            lost = self.taken_of_all(columns)
+            interval = Interval(low, high)
+            return with_drift(self.plan, groups, index, interval, measured[1], total, lost)
+        either = self.taken_either_way(released, index, columns)
+        return Interval(low - either, high + above + either)
 
     def _margins(self, released: int, index: int, way: int, confidence: float) -> Sequence[float]:
         """Compute half the intervals' widths of an aggregate's measures, each by itself."""

@@ -26,7 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -34,12 +35,12 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.appearance import Appearance, appearance
 from dpsql.accuracy.estimates import FloatArray
-from dpsql.accuracy.intervals import with_rounding
+from dpsql.accuracy.intervals import GroupsTotal, with_rounding
 from dpsql.accuracy.wording import UNBOUNDED, Part, groups_chosen, printable_name, rows_per_group
 from dpsql.core.formatting import figure_above
 from dpsql.core.progress import Percent, ReadingProgress
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.sql import EMPTY_SQL, Sql, digits, join, sql
+from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, KeyArrays, Scratch
@@ -67,11 +68,14 @@ from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,
     COUNTINGS,
     KEPT_CHOICES,
+    MOST_SQUARES,
     NAMED_ALONE,
     WHOLE_SHARE,
+    Caps,
     Cascade,
     CascadeGoal,
     CascadeRows,
+    ChosenCap,
     NamedGroups,
     PilotNoise,
     UnitSizes,
@@ -81,13 +85,18 @@ from dpsql.privacy.mechanisms.cascade import (
 )
 from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
-from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
+from dpsql.privacy.mechanisms.weighted_histogram import (
+    PART_STEPS,
+    SQUARE_STEPS,
+    WEIGHT_STEPS,
+    weight_of,
+)
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.rewrite.contributions import Gathered, summed
 from dpsql.sql.rewrite.rewrite import Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows
-from dpsql.sql.rewrite.weighting import unit_weight
+from dpsql.sql.rewrite.weighting import WEIGHT, rows_within, unit_weight, weight_within
 
 STAGED_PAIRS, NAMED_IDS, LEFT_PAIRS, COUNTED_PAIRS, PASSED_PAIRS = (
     f"{INTERNAL_PREFIX}{name}" for name in ("staged", "named", "left", "counted", "passed")
@@ -95,6 +104,8 @@ STAGED_PAIRS, NAMED_IDS, LEFT_PAIRS, COUNTED_PAIRS, PASSED_PAIRS = (
 _RAW_PAIRS = f"{INTERNAL_PREFIX}pairs"
 _STAGED = 60  # percent, once the pairs are on the stage
 _OF_A_STEP = 7
+_SQUARES, _SUMS, _UNIT_WEIGHT = "squares", "sums", "unit_weight"
+_MOST: Final = MOST_ROWS * MOST_SQUARES * SQUARE_STEPS  # that a norm of a unit has, or its square
 _KEPT: Final = 1  # groups of a unit, a number in the text of statements
 
 
@@ -102,12 +113,12 @@ _KEPT: Final = 1  # groups of a unit, a number in the text of statements
 class ExactCascade:
     """The exact rows of a cascade's steps, each read on demand.
 
-    ``totals`` counts the groups with some row ids at a cap: int64 arrays of shape (groups,) in this
+    ``totals`` counts the groups with some row ids at caps: int64 arrays of shape (groups,) in this
     order, one for each measure that is counted; 0 is a group without rows. ``keys_of`` reads keys.
     """
 
     rows: CascadeRows
-    totals: Callable[[NDArray[np.int64], int], list[NDArray[np.int64]]]
+    totals: Callable[[NDArray[np.int64], Caps], list[NDArray[np.int64]]]
     keys_of: KeysOf
     estimates: Mapping[str, ExactLeftOut] = field(default_factory=dict)
 
@@ -128,8 +139,10 @@ class ExactCascade:
         for named_before in (np.zeros(0, dtype=np.int64), FEW):
             self.rows.unnamed_weights(named_before, _KEPT)
         if not units_alone(plan):
-            self.rows.named_shares(FEW)
-        self.totals(FEW, _KEPT)
+            self.rows.unit_norms(FEW)
+            self.rows.norm_shares(FEW)
+        for cap in (CAP_CHOICES[0], CAP_CHOICES[-1]):
+            self.totals(FEW, Caps(cap, cap))
         if CascadeKind(plan).cascade.votes is not None:
             for _ in self.rows.units_in_order():
                 pass
@@ -193,8 +206,63 @@ class CascadeKind(ReleaseKind):
         return [(counting, rows) for counting, rows in found if rows.any()]
 
     def groups_of_unit(self, released: int, columns: Sequence[FloatArray]) -> FloatArray | float:
-        """Return the cap that groups were counted at: in so many of them a unit weighs whole."""
-        return np.clip(np.abs(columns[-1]), 1.0, released)
+        """Return in how many groups a unit lacks rows that were cut in each, as of the cap.
+
+        None, where a number that was drawn is a scale of norms: what a cap takes is told.
+        """
+        cut = np.isnan(columns[-2]) | (rows_within(self.plan) == self._rows)
+        return np.where(cut, np.clip(np.abs(columns[-1]), 1.0, released), 0.0)
+
+    @property
+    def _rows(self) -> int | None:
+        return self.plan.block.parameters.rows_limit
+
+    def measured(self, index: int, columns: Sequence[FloatArray]) -> Sequence[FloatArray]:
+        """Return the measures of an aggregate as they were counted: before what that takes."""
+        number = len(self.plan.block.aggregates[index].measures)
+        return columns[-2 - number : -2]
+
+    def taken(
+        self,
+        released: int,
+        index: int,
+        columns: Sequence[FloatArray],
+        total: GroupsTotal | None,
+    ) -> FloatArray:
+        """Compute what weighing supposedly takes of each group, as :meth:`GroupsTotal.parts` does.
+
+        With what is cut of each where a number of rows bounds it.
+        """
+        cut = super().taken(released, index, columns, total)
+        if total is None or self._both_signs(index):
+            return cut
+        measure = self.plan.measures[self.plan.block.aggregates[index].measures[0]].measure
+        return np.asarray(cut + _told(columns) * total.parts(columns[0], measure.step))
+
+    def taken_either_way(
+        self, released: int, index: int, columns: Sequence[FloatArray]
+    ) -> FloatArray | float:
+        """Divide what weighing takes of a sum of both signs equally among all groups."""
+        return _told(columns) / max(1, released) if self._both_signs(index) else 0.0
+
+    def taken_of_all(self, columns: Sequence[FloatArray]) -> FloatArray | float:
+        """Return how many values weighing supposedly takes of all groups of an average."""
+        return _told(columns)
+
+    @property
+    def later_columns(self) -> frozenset[str]:
+        """Name the support columns that releases of before lack: what weighing takes."""
+        block = self.plan.block
+        return frozenset(
+            supports[-2]
+            for index in range(len(block.aggregates))
+            if (supports := block.support_columns(index))
+        )
+
+    def _both_signs(self, index: int) -> bool:
+        """Tell whether an aggregate is a sum of values that may be negative."""
+        aggregate = self.plan.block.aggregates[index]
+        return not self.plan.measures[aggregate.measures[0]].measure.monotone
 
     def reach(self, released: int, index: int, whole: bool, confidence: float, way: int) -> float:
         """Bound how far noise and rounding move a measure, as it was counted."""
@@ -271,13 +339,15 @@ class CascadeKind(ReleaseKind):
             )
         counted = [noisy for noisy in self.plan.measures if noisy.noise is not None]
         if counted and not cascade.single:
-            whole = units_alone(self.plan)
-            pilot = cascade.second_pilot(whole=whole)
-            found.append(_pilot_figure("pilot of named groups per unit", pilot))
-            if not whole:
-                noise = cascade.shares_noise
+            parts = _pilot_parts(self.plan)
+            pilot = cascade.second_pilot(parts)
+            if _units_counted(self.plan):
+                found.append(_pilot_figure("pilot of named groups per unit", pilot))
+            if not units_alone(self.plan):
+                found.append(_pilot_figure("pilot of units' norms", pilot))
+                noise = cascade.shares_noise(parts)
                 std = noise.std(1) / WHOLE_SHARE
-                found.append(StepFigure("pilot of units' shares", noise.rho(1), 0.0, std))
+                found.append(StepFigure("pilot of norms' shares", noise.rho(1), 0.0, std))
         for noisy in counted:
             assert noisy.noise is not None
             if noisy.measure.kind is MeasureKind.UNITS and cascade.single:
@@ -291,6 +361,22 @@ def units_alone(plan: BlockPlan) -> bool:
     """Tell whether units alone are counted: each adds as much as a unit may."""
     counted = (noisy.measure.kind for noisy in plan.measures if noisy.noise is not None)
     return all(kind is MeasureKind.UNITS for kind in counted)
+
+
+def _told(columns: Sequence[FloatArray]) -> FloatArray:
+    """Return what weighing supposedly takes: releases of before do not tell."""
+    return np.nan_to_num(columns[-2])
+
+
+def _units_counted(plan: BlockPlan) -> bool:
+    """Tell whether units are counted."""
+    counted = (noisy.measure.kind for noisy in plan.measures if noisy.noise is not None)
+    return any(kind is MeasureKind.UNITS for kind in counted)
+
+
+def _pilot_parts(plan: BlockPlan) -> int:
+    """Count the parts of the second pilot: one for numbers of units, two for values."""
+    return _units_counted(plan) + (0 if units_alone(plan) else 2)
 
 
 def _pilot_figure(name: str, pilot: PilotNoise) -> StepFigure:
@@ -412,9 +498,13 @@ class _StagedRows:
             self._count(named)
         return UnitSizes(*self._step(self.sql.unit_sizes(table)))
 
-    def named_shares(self, named: NDArray[np.int64]) -> int:
+    def unit_norms(self, named: NDArray[np.int64]) -> UnitSizes:
         self._count(named)
-        (shares,) = self._step(self.sql.shares)
+        return UnitSizes(*self._step(self.sql.unit_norms))
+
+    def norm_shares(self, named: NDArray[np.int64]) -> int:
+        self._count(named)
+        (shares,) = self._step(self.sql.norm_shares)
         return int(shares.sum())
 
     def unnamed_weights(self, named: NDArray[np.int64], kept: int) -> GroupWeights:
@@ -432,13 +522,13 @@ class _StagedRows:
         self.scratch.drop(PASSED_PAIRS)
         self.scratch.drop(UNITS_TABLE)
 
-    def totals(self, named: NDArray[np.int64], cap: int) -> list[NDArray[np.int64]]:
+    def totals(self, named: NDArray[np.int64], caps: Caps) -> list[NDArray[np.int64]]:
         """Read units' contributions to the named groups, and to no others.
 
         ``named``: row ids in ascending order; arrays of shape (groups,) in this order come back.
         """
         self._count(named)
-        ids, *columns = self._step(self.sql.totals(cap))
+        ids, *columns = self._step(self.sql.totals(caps))
         places = np.searchsorted(named, ids)
         dense = [np.zeros(len(named), dtype=np.int64) for _ in columns]
         for whole, counted in zip(dense, columns, strict=True):
@@ -474,13 +564,15 @@ class CascadeValues:
     """The released measures of the groups that a cascade named, in steps.
 
     ``released`` and ``counted`` have an array of shape (groups,) for each measure: what is shown,
-    and what it was counted as. ``countings`` tell how measures were, each as ``COUNTINGS`` does.
+    and what it was counted as. ``countings`` tell how measures were, each as ``COUNTINGS`` does,
+    and ``lost`` how many steps of each that supposedly takes, of all groups together.
     """
 
     named: NamedGroups
     released: list[Steps]
     counted: list[Steps]
     countings: list[int]
+    lost: list[float]
 
     def answers(self, plan: BlockPlan) -> dict[str, NumericArray]:
         """Compute the aggregates, each with how its measures were counted."""
@@ -488,9 +580,18 @@ class CascadeValues:
         for index, aggregate in enumerate(block.aggregates):
             used = aggregate.measures
             counted = [self.counted[m] * plan.measures[m].measure.step for m in used]
-            way = np.full(len(self.named.ids), float(self.countings[used[0]]))
-            found |= zip(block.support_columns(index), [*counted, way], strict=True)
+            lost, way = (
+                np.full(len(self.named.ids), value)
+                for value in (self._lost(plan, index), float(self.countings[used[0]]))
+            )
+            found |= zip(block.support_columns(index), [*counted, lost, way], strict=True)
         return {name: found[name] for name in drawn_columns(block)}
+
+    def _lost(self, plan: BlockPlan, index: int) -> float:
+        """Return what is lost of an aggregate in the units of the answer: of averages, values."""
+        aggregate = plan.block.aggregates[index]
+        measure = aggregate.measures[1 if aggregate.kind.composed else 0]
+        return self.lost[measure] * plan.measures[measure].measure.step
 
 
 def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) -> CascadeValues:
@@ -503,23 +604,53 @@ def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) ->
     named = cascade.name_groups(exact.rows, source)
     groups = len(named.ids)
     released, countings = [named.weights] * len(plan.measures), [NAMED_ALONE] * len(plan.measures)
+    lost = [0.0] * len(plan.measures)
     counting = [i for i, noisy in enumerate(plan.measures) if noisy.noise is not None]
     if groups == 0 or not counting or (named.alone and counting == [plan.score]):
-        return CascadeValues(named, released, released, countings)
+        return CascadeValues(named, released, released, countings, lost)
     signs = [-1 if named.spared and _has_what_is_left(plan, index) else 1 for index in counting]
     scales = [_relative_noise(plan, *one) for one in zip(counting, signs, strict=True)]
-    whole = units_alone(plan)
-    cap = cascade.choose_cap(exact.rows, named, scales, source, whole=whole)
+    chosen = _chosen_caps(plan, exact.rows, named, dict(zip(counting, scales, strict=True)), source)
+    caps = Caps(*(one.cap for one in chosen))
     counted = list(released)
-    for index, sign, total in zip(counting, signs, exact.totals(named.ids, cap), strict=True):
+    for index, sign, total in zip(counting, signs, exact.totals(named.ids, caps), strict=True):
         if named.alone and index == plan.score:
             continue  # the only round has spent the price of this
-        noise = noise_at(plan, index, sign * cap)
+        mine = chosen[plan.measures[index].measure.kind is not MeasureKind.UNITS]
+        noise = noise_at(plan, index, sign * mine.cap)
         released[index] = counted[index] = noise.add(total, source)
-        countings[index] = sign * cap
+        countings[index], lost[index] = sign * mine.cap, mine.lost * noise.sensitivity
         if index == plan.score:
             released[index] = scaled_counts(named, counted[index], noise.noise.std)
-    return CascadeValues(named, released, counted, countings)
+    return CascadeValues(named, released, counted, countings, lost)
+
+
+def _chosen_caps(
+    plan: BlockPlan,
+    rows: CascadeRows,
+    named: NamedGroups,
+    scales: Mapping[int, float],
+    source: EntropySource,
+) -> tuple[ChosenCap, ChosenCap]:
+    """Choose the caps of numbers of units and of values, by what is counted of them."""
+    cascade, parts = CascadeKind(plan).cascade, _pilot_parts(plan)
+    kinds = {index: plan.measures[index].measure.kind for index in scales}
+    of_units = [scales[index] for index, kind in kinds.items() if kind is MeasureKind.UNITS]
+    of_values = [scales[index] for index, kind in kinds.items() if kind is not MeasureKind.UNITS]
+    units = values = ChosenCap(CAP_CHOICES[0], 0.0)
+    if of_units:
+        units = cascade.choose_cap_of_units(rows, named, of_units[0], source, parts=parts)
+    if of_values:
+        values = cascade.choose_cap_of_values(
+            rows,
+            named,
+            of_values,
+            source,
+            limited=rows_within(plan) == plan.block.parameters.rows_limit,
+            cut=plan.weight_cut,
+            parts=parts,
+        )
+    return units, values
 
 
 def _relative_noise(plan: BlockPlan, index: int, sign: int) -> float:
@@ -588,12 +719,48 @@ class CascadeSQL:
         )
 
     @property
-    def shares(self) -> Sql:
-        """The sum of the shares of units in the counted groups, in steps.
+    def unit_norms(self) -> Sql:
+        """Count how many units have each square of the norm of what they add to counted groups.
+
+        In the most that a unit may add to one, rounded up. One unit more or less changes one of
+        these counts, by one.
+        """
+        rows, square = self.rows, self.rows.internal("square")
+        squares = column(self.rows.internal(_SQUARES), 0, _MOST, wide=True, dialect=rows.dialect)
+        ceiling = (squares + (SQUARE_STEPS - 1)) // SQUARE_STEPS
+        each = sql(
+            "SELECT {} AS {square} FROM {}",
+            ceiling.clamped(1, MOST_SQUARES).narrowed().sql,
+            rows.dialect.derived(_norms(rows, rows_within(rows.plan))),
+            square=square,
+        )
+        return sql(
+            "SELECT {square}, count(*) AS {} FROM {} GROUP BY {square}",
+            rows.internal("units"),
+            rows.dialect.derived(each),
+            square=square,
+        )
+
+    @property
+    def norm_shares(self) -> Sql:
+        """The sum of the shares that norms above 1 have in what units add, in steps.
 
         One unit more or less changes the sum by ``WHOLE_SHARE`` at most.
         """
-        return _shares(self.rows)
+        rows, dialect, share = self.rows, self.rows.dialect, self.rows.internal("share")
+        squares = column(rows.internal(_SQUARES), 0, _MOST, wide=True, dialect=dialect)
+        sums = column(rows.internal(_SUMS), 0, _MOST, wide=True, dialect=dialect)
+        root = squares.clamped(0, MOST_SQUARES * SQUARE_STEPS).narrowed().root()
+        part = (root * WHOLE_SHARE).widened() // sums.clamped(1, _MOST)
+        each = squares.split(SQUARE_STEPS, 0, lambda _: part.clamped(0, WHOLE_SHARE).narrowed())
+        units = sql(
+            "SELECT {} AS {share} FROM {}",
+            each.sql,
+            dialect.derived(_norms(rows, rows_within(rows.plan))),
+            share=share,
+        )
+        shares = column(share, 0, WHOLE_SHARE, dialect=dialect).sum().or_zero().narrowed()
+        return sql("SELECT {} AS {share} FROM {}", shares.sql, dialect.derived(units), share=share)
 
     def weights(self, table: str, kept: int) -> Sql:
         """Weigh the groups of a table, where a unit keeps ``kept`` groups.
@@ -604,29 +771,40 @@ class CascadeSQL:
         """
         return _round(self.rows, table, kept)
 
-    def totals(self, cap: int) -> Sql:
-        """Sum what units add to the counted groups, by their weights at a cap, after the row ids.
+    def totals(self, caps: Caps) -> Sql:
+        """Sum what units add to the counted groups, by their weights at caps, after the row ids.
 
-        One unit more or less moves each measure by sqrt(``cap``) times its sensitivity at most, in
-        l2. Measures without noise of their own are left out.
+        One unit more or less moves each measure by the root of its cap times its sensitivity at
+        most, in l2: units weigh by their number of groups where they are counted, and elsewhere by
+        what they add. Measures without noise of their own are left out.
         """
-        rows, table = self.rows, quoted(COUNTED_PAIRS)
-        names = _value_columns(rows)
-        columns = join(", ", [rows.row_id, *names, rows.internal("weight")])
-        weights = _unit_weights(rows, COUNTED_PAIRS, cap)
+        rows, most = self.rows, rows_within(self.rows.plan)
+        counted, sizes = _counted(rows), sql("{} s", quoted(sizes_of(COUNTED_PAIRS)))
+        weights = dict[str, Ranged]()
+        if any(measure.kind is MeasureKind.UNITS for measure, _ in counted):
+            weights[_UNIT_WEIGHT] = unit_weight(rows, caps.units)
+        if _valued(rows):
+            squares = column(rows.internal(_SQUARES), 0, _MOST, wide=True, dialect=rows.dialect)
+            weights[WEIGHT] = weight_within(squares, caps.values)
+            sizes = sql(
+                "{} JOIN {} USING ({})", sizes, rows.dialect.derived(_norms(rows, most)), rows.unit
+            )
+        written = [sql("{} AS {}", found.sql, rows.internal(n)) for n, found in weights.items()]
         weighed = rows.dialect.derived(
             sql(
                 "SELECT {columns} FROM {table} JOIN {weights} USING ({unit})",
-                columns=columns,
-                table=table,
-                weights=weights,
+                columns=join(
+                    ", ", [rows.row_id, *_value_columns(rows), *map(rows.internal, weights)]
+                ),
+                table=quoted(COUNTED_PAIRS),
+                weights=rows.dialect.derived(
+                    sql("SELECT {}, {} FROM {}", rows.unit, join(", ", written), sizes)
+                ),
                 unit=rows.unit,
             )
         )
         sums = [
-            sql("{} AS {}", _total(rows, noisy.measure, name), name)
-            for noisy, name in zip(rows.plan.measures, rows.measures, strict=True)
-            if noisy.noise is not None
+            sql("{} AS {}", _total(rows, measure, name, most), name) for measure, name in counted
         ]
         return sql(
             "SELECT {} FROM {} GROUP BY {}", join(", ", [rows.row_id, *sums]), weighed, rows.row_id
@@ -647,7 +825,7 @@ def cascade_sql(rows: PrivateRows, *, by_hash: bool) -> CascadeSQL:
         "SELECT {}, {} AS {order} FROM {}",
         join(", ", [rows.unit, keys, *values]),
         rows.hashed([rows.unit, *rows.keys]),
-        derived(Rewriter(rows).pairs()),
+        derived(Rewriter(_with_all_rows(rows)).pairs()),
         order=order,
     )
     ranks = [*([rows.hashed(rows.keys)] if by_hash else []), *rows.ascending(rows.keys)]
@@ -691,6 +869,13 @@ def cascade_sql(rows: PrivateRows, *, by_hash: bool) -> CascadeSQL:
     )
 
 
+def _with_all_rows(rows: PrivateRows) -> PrivateRows:
+    """Return the rows with as many of a unit in a group as ``rows_within`` says."""
+    plan = rows.plan
+    parameters = replace(plan.block.parameters, max_rows_contributed=rows_within(plan))
+    return replace(rows, plan=replace(plan, block=replace(plan.block, parameters=parameters)))
+
+
 def _of_named(rows: PrivateRows, *, negated: bool) -> Sql:
     """Select the pairs with a named group, or with a group without a name."""
     row_id = rows.row_id
@@ -704,38 +889,47 @@ def _of_named(rows: PrivateRows, *, negated: bool) -> Sql:
     return sql("SELECT {} FROM {}", join(", ", columns), joined)
 
 
-def _shares(rows: PrivateRows) -> Sql:
-    dialect, size, share = rows.dialect, rows.internal("size"), rows.internal("share")
-    parts = [
-        _share(rows, noisy.measure, name)
+def _counted(rows: PrivateRows) -> list[tuple[Measure, Sql]]:
+    """List the measures with noise of their own, each with its column."""
+    return [
+        (noisy.measure, name)
         for noisy, name in zip(rows.plan.measures, rows.measures, strict=True)
         if noisy.noise is not None
     ]
-    number = column(size, 1, MOST_ROWS, dialect=dialect) * len(parts)
-    total = sum(parts[1:], start=parts[0]).sum()
-    units = dialect.derived(
-        sql(
-            "SELECT {} AS {share} FROM {} JOIN {} USING ({unit}) GROUP BY {unit}, {size}",
-            (total // number).clamped(0, WHOLE_SHARE).narrowed().sql,
-            quoted(COUNTED_PAIRS),
-            quoted(sizes_of(COUNTED_PAIRS)),
-            share=share,
-            unit=rows.unit,
-            size=size,
-        )
+
+
+def _valued(rows: PrivateRows) -> list[tuple[Measure, Sql]]:
+    """List those of which units add different amounts: all but numbers of units."""
+    return [each for each in _counted(rows) if each[0].kind is not MeasureKind.UNITS]
+
+
+def _norms(rows: PrivateRows, most: int) -> Sql:
+    """Select units with the norms of what they add to the counted groups, of so many rows in each.
+
+    The square of the l2 norm and the l1 norm, in ``SQUARE_STEPS`` and ``PART_STEPS``, rounded up:
+    the largest of those of all values.
+    """
+    parts = [_part(rows, measure, name, most) for measure, name in _valued(rows)]
+    squares = reduce(Ranged.larger, (part.squared().sum() for part in parts))
+    sums = reduce(Ranged.larger, (part.sum() for part in parts))
+    return sql(
+        "SELECT {unit}, {} AS {}, {} AS {} FROM {} GROUP BY {unit}",
+        squares.sql,
+        rows.internal(_SQUARES),
+        sums.sql,
+        rows.internal(_SUMS),
+        quoted(COUNTED_PAIRS),
+        unit=rows.unit,
     )
-    shares = column(share, 0, WHOLE_SHARE, dialect=dialect).sum().or_zero().narrowed()
-    return sql("SELECT {} AS {share} FROM {}", shares.sql, units, share=share)
 
 
-def _share(rows: PrivateRows, measure: Measure, name: Sql) -> Ranged:
-    """Write the size of a pair's contribution by the largest one, in steps."""
-    if measure.kind is MeasureKind.UNITS:
-        return column(digits(WHOLE_SHARE), WHOLE_SHARE, WHOLE_SHARE, dialect=rows.dialect)
-    added = _added(rows, measure, name).or_zero()
-    above = added.split(0, added * -1, lambda positive: positive)
-    reach = max(1, measure.reach(rows.plan.block.parameters.rows_limit))
-    return (above * WHOLE_SHARE // reach).clamped(0, WHOLE_SHARE).narrowed()
+def _part(rows: PrivateRows, measure: Measure, name: Sql, most: int) -> Ranged:
+    """Write the size of a pair's contribution by the largest one, in steps, rounded up."""
+    limit = rows.plan.block.parameters.rows_limit
+    reach, longest = max(1, measure.reach(limit)), max(1, measure.reach(most))
+    added = _added(rows, measure, name, most).or_zero()
+    above = added.split(0, added * -1, lambda positive: positive) * PART_STEPS
+    return ((above + (reach - 1)) // reach).clamped(0, -(-longest * PART_STEPS // reach)).narrowed()
 
 
 def _value_columns(rows: PrivateRows) -> list[Sql]:
@@ -837,13 +1031,13 @@ def _units(plan: BlockPlan) -> Measure:
     return plan.measures[plan.score].measure
 
 
-def _total(rows: PrivateRows, measure: Measure, name: Sql) -> Sql:
-    return summed(rows, measure, _added(rows, measure, name))
+def _total(rows: PrivateRows, measure: Measure, name: Sql, most: int) -> Sql:
+    weight = _UNIT_WEIGHT if measure.kind is MeasureKind.UNITS else WEIGHT
+    return summed(rows, measure, _added(rows, measure, name, most), weight)
 
 
-def _added(rows: PrivateRows, measure: Measure, name: Sql) -> Ranged:
-    """Return the column ``name``, of what pairs add."""
-    most = rows.plan.block.parameters.rows_limit
+def _added(rows: PrivateRows, measure: Measure, name: Sql, most: int) -> Ranged:
+    """Return the column ``name``, of what pairs add at so many rows."""
     return Gathered(name, name, most, rows.dialect).contribution(measure).named(name)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpsql.accuracy.computed import TogetherNoise, computed_range
 from dpsql.accuracy.estimates import FloatArray, PlausibleRange
-from dpsql.accuracy.intervals import GroupsTotal, Interval, risked_confidence, supposedly_cut
+from dpsql.accuracy.intervals import GroupsTotal, Interval, risked_confidence
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.terms import Term
 from dpsql.kinds.base import ReleaseKind
@@ -71,14 +71,11 @@ class NoisyRelease:
             for index, one in measures.items():
                 whole = plan.is_whole(plan.block.aggregates[index])
                 margins[index][rows] = self.kind.reach(released, one, whole, risked, way)
+        for index, columns in self.columns.items():
+            if index in margins:
+                margins[index] += self.kind.taken_either_way(released, index, columns)
         beyond = {
-            index: supposedly_cut(
-                plan,
-                self.kind.groups_of_unit(released, self.columns[index]),
-                index,
-                self.columns[index][0],
-                self.totals[index],
-            )
+            index: self.kind.taken(released, index, self.columns[index], self.totals[index])
             for index in aggregates
         }
         return TogetherNoise({a: self.columns[a][0] for a in aggregates}, margins, beyond)

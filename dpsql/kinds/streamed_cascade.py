@@ -13,8 +13,8 @@ from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.maker import pairs_of_units
 from dpsql.bounding.rounds import (
     GroupFlags,
-    named_shares,
     round_weights,
+    unit_norms,
     unit_sizes,
     weighed_totals,
 )
@@ -23,23 +23,28 @@ from dpsql.core.sql import name
 from dpsql.engines.base.engine import IntegerStream, Scratch
 from dpsql.kinds.base import GROUPS, BlockReading
 from dpsql.kinds.streamed import read_stream, specification_of_found
-from dpsql.privacy.mechanisms.cascade import UnitSizes
+from dpsql.privacy.mechanisms.cascade import Caps, UnitSizes
 from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.streamed import Streamed
+from dpsql.sql.rewrite.weighting import rows_within
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedSteps:
-    """The exact rows of a cascade's steps, over the pairs of all units. Row ids are from 1."""
+    """The exact rows of a cascade's steps, over the pairs of all units. Row ids are from 1.
+
+    So many ``rows`` of a unit count in a group.
+    """
 
     pairs: KeptPairs
     spec: Specification
     counted: tuple[MeasureColumns, ...]
     minimum: int
+    rows: int
     scratch: Scratch
     done: Callable[[], None]
 
@@ -55,10 +60,19 @@ class StreamedSteps:
         sizes = sizes[sizes > 0]
         return UnitSizes(sizes, found[sizes])
 
-    def named_shares(self, named: NDArray[np.int64]) -> int:
-        """Sum the shares of units, in steps."""
-        among = self._flags(named)
-        return self._step(lambda: named_shares(self.pairs, self.spec, self.counted, among))
+    def unit_norms(self, named: NDArray[np.int64]) -> UnitSizes:
+        """Count units by the square of the norm of what they add to the named groups."""
+        found, _ = self._norms(named)
+        sizes = np.flatnonzero(found)
+        return UnitSizes(sizes, found[sizes])
+
+    def norm_shares(self, named: NDArray[np.int64]) -> int:
+        """Sum the shares of norms in what units add, in steps."""
+        return self._norms(named)[1]
+
+    def _norms(self, named: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+        among, rows = self._flags(named), self.rows
+        return self._step(lambda: unit_norms(self.pairs, self.spec, self.counted, among, rows))
 
     def unnamed_weights(self, named: NDArray[np.int64], kept: int) -> GroupWeights:
         """Weigh groups without a name over units that keep so many groups."""
@@ -67,10 +81,12 @@ class StreamedSteps:
         there = np.flatnonzero(units)
         return GroupWeights(there + 1, weights[there], units[there] >= self.minimum)
 
-    def totals(self, named: NDArray[np.int64], cap: int) -> list[NDArray[np.int64]]:
+    def totals(self, named: NDArray[np.int64], caps: Caps) -> list[NDArray[np.int64]]:
         """Total units' contributions to the named groups, in their order, by measure."""
-        among = self._flags(named)
-        found = self._step(lambda: weighed_totals(self.pairs, self.spec, self.counted, among, cap))
+        among, rows = self._flags(named), self.rows
+        found = self._step(
+            lambda: weighed_totals(self.pairs, self.spec, self.counted, among, caps, rows)
+        )
         return [total[named - 1] for total in found]
 
     def _flags(self, ids: NDArray[np.int64]) -> GroupFlags:
@@ -107,4 +123,5 @@ def streamed_steps(
     kept = None if stored is None else stored.kept
     if kept is None:
         kept = read_stream(streamed, scratch, name(GROUPS), work)
-    return StreamedSteps(kept, spec, counted, minimum, scratch, done)
+    rows = rows_within(plan)
+    return StreamedSteps(kept, spec, counted, minimum, rows, scratch, done)

@@ -180,7 +180,9 @@ def test_the_largest_groups_lack_more_than_in_proportion() -> None:
     assert (GroupsTotal.of(nothing).parts(nothing, 1.0) == 0).all()
 
 
-def test_a_unit_lacks_rows_in_as_many_groups_as_a_cascade_counts_whole(tmp_path: Path) -> None:
+def test_upper_ends_of_a_cascade_reach_further_by_what_its_cap_supposedly_takes(
+    tmp_path: Path,
+) -> None:
     """Of 3,000 units in 8 groups each, a few with very many rows: the upper ends reach further."""
     engine = dpsql.DuckDBEngine()
     person, place = (each.ravel() for each in np.mgrid[:3000, :8])
@@ -202,18 +204,22 @@ def test_a_unit_lacks_rows_in_as_many_groups_as_a_cascade_counts_whole(tmp_path:
     (plan,), (released,), (totals,) = noise.plans, noise.released, noise.totals
     assert plan.weight_cut > 0
     kind, values = release_kind(plan), np.array([4000.0, 4000.0])
-    ends = [
-        kind.interval(released, 0, [values, values, np.full(2, cap)], 0.95, None, totals[0])
-        for cap in (1.0, 6.0)
-    ]
-    with_none = release_kind(replace(plan, weight_cut=0.0))
-    plain = [
-        with_none.interval(released, 0, [values, values, np.full(2, cap)], 0.95)
-        for cap in (1.0, 6.0)
-    ]
-    above = [(one.high - other.high)[0] for one, other in zip(ends, plain, strict=True)]
-    assert above[0] > 0
-    assert above[1] == pytest.approx(6 * above[0])
+
+    def above(lost: float, cap: float) -> float:
+        columns = [values, values, np.full(2, lost), np.full(2, cap)]
+        ends, plain = (
+            kind.interval(released, 0, columns, 0.95, None, t) for t in (totals[0], None)
+        )
+        assert (ends.low == plain.low).all()
+        return float((ends.high - plain.high)[0])
+
+    # What a cap supposedly takes of all groups is divided among them.
+    part = totals[0].parts(values, 1.0)[0]
+    assert above(0.0, 6.0) == 0
+    assert above(700.0, 6.0) == pytest.approx(700 * part)
+    # Releases of before do not tell it: their rows were cut in as many groups as the cap says.
+    assert above(np.nan, 6.0) == pytest.approx(6 * above(np.nan, 1.0))
+    assert above(np.nan, 1.0) > 0
 
 
 # -- measured ---------------------------------------------------------------------------------

@@ -22,11 +22,12 @@ from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.embedded.spelling import one_spelling
 from dpsql.ir.plan import BlockPlan, OpenBounds
 from dpsql.kinds.bounds_choice import read_weights
-from dpsql.kinds.cascade import CascadeKind, StepProgress, read_cascade
+from dpsql.kinds.cascade import CascadeKind, StepProgress, read_cascade, units_alone
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.union import UnionKind
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.release import read_exact, release_block
+from dpsql.privacy.mechanisms.cascade import Caps
 from dpsql.service.statements import Arguments
 
 SALT = 7
@@ -79,8 +80,10 @@ def _all_steps(connection: dpsql.Connection, plan: BlockPlan) -> None:
         stage.rows.unnamed_weights(named, 1)
         stage.rows.unit_sizes(named)
         if any(noisy.noise is not None for noisy in plan.measures):
-            stage.rows.named_shares(named)
-            stage.totals(named, 2)
+            if not units_alone(plan):
+                stage.rows.unit_norms(named)
+                stage.rows.norm_shares(named)
+            stage.totals(named, Caps(2, 2))
 
 
 def rows(

@@ -28,12 +28,13 @@ from dpsql.engines.dialects import dialect_of
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.relations import scanned
-from dpsql.kinds.cascade import ExactCascade
+from dpsql.kinds.cascade import ExactCascade, units_alone
 from dpsql.kinds.groups import ExactGroups
 from dpsql.kinds.quantiles import ExactQuantiles
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.union import ExactUnion
 from dpsql.pipeline.release import read_exact
+from dpsql.privacy.mechanisms.cascade import Caps
 
 Row = tuple[Any, ...]
 Groups = dict[tuple[object, ...], tuple[int, ...]]
@@ -246,8 +247,11 @@ def _read_cascade(exact: ExactCascade, block: PreparedBlock) -> Found:
         some = ids[::2]
         left = exact.rows.unnamed_weights(some, 3000)
         found.others["left"] = sorted(left.weights.tolist())
-        found.others["shares"] = exact.rows.named_shares(some)
-        for place, column in enumerate(exact.totals(some, 1000)):
+        if not units_alone(block.plan):
+            norms = _arrays(exact.rows.unit_norms(some))
+            found.others["norms"] = sorted(zip(*(n.tolist() for n in norms), strict=True))
+            found.others["shares"] = exact.rows.norm_shares(some)
+        for place, column in enumerate(exact.totals(some, Caps(1000, 1000))):
             found.others["totals", place] = dict(zip(keys[::2], column.tolist(), strict=True))
     return found
 

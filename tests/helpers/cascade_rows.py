@@ -17,7 +17,10 @@ from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, Weights
 class NeverInOrder:
     """Rows that nobody votes over, and of which units alone are counted."""
 
-    def named_shares(self, named: Integers64) -> int:
+    def unit_norms(self, named: Integers64) -> UnitSizes:
+        raise NotImplementedError
+
+    def norm_shares(self, named: Integers64) -> int:
         raise NotImplementedError
 
     def units_in_order(self) -> Iterator[UnitItems]:
@@ -42,9 +45,14 @@ class PairRows:
         _, sizes = np.unique(mine, return_counts=True)
         return UnitSizes(*np.unique(sizes, return_counts=True))
 
-    def named_shares(self, named: Integers64) -> int:
+    def unit_norms(self, named: Integers64) -> UnitSizes:
         """Each unit adds all that it may."""
-        return WHOLE_SHARE * int(self.unit_sizes(named).units.sum())
+        return self.unit_sizes(named)
+
+    def norm_shares(self, named: Integers64) -> int:
+        found = self.unit_sizes(named)
+        shares = (WHOLE_SHARE / np.sqrt(found.sizes)).astype(np.int64)
+        return int((found.units * shares)[found.sizes > 1].sum())
 
     def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
         left = ~np.isin(self.keys, named)

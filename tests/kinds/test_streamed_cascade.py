@@ -32,6 +32,7 @@ from test_cascade_queries import (
     names_of,
     rows_of_units,
     same,
+    scaled,
     staged,
     violations,
 )
@@ -45,7 +46,7 @@ from dpsql.engines.base.engine import Scratch
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.base import GROUPS, BlockReading
-from dpsql.kinds.cascade import ExactCascade
+from dpsql.kinds.cascade import ExactCascade, units_alone
 from dpsql.kinds.streamed_cascade import streamed_steps
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 
@@ -96,12 +97,12 @@ def in_numpy(
         yield Stage(ExactCascade(steps, steps.totals, lambda ids: {}), ids)
 
 
-def steps_of(stage: Stage, named: Named, cap: int) -> list[object]:
-    """All that is asked of a stage, where units keep all of their keys."""
+def steps_of(stage: Stage, named: Named, cap: int, *, alone: bool) -> list[object]:
+    """All that is asked of a stage, where units keep all of their keys; ``alone`` if of units."""
     return [
         stage.sizes(None),
         stage.sizes(named),
-        stage.shares(named),
+        *(() if alone else (stage.norms(named), stage.shares(named))),
         stage.weighed(frozenset(), EVERY),
         stage.weighed(named, EVERY),
         stage.totals(named, cap),
@@ -109,16 +110,20 @@ def steps_of(stage: Stage, named: Named, cap: int) -> list[object]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("drawn", [False, True])
 @pytest.mark.parametrize("question", QUESTIONS)
 @examples_of(12)
 @given(rows_of_units, names_of, st.sampled_from([1, 2, 7, 100]), st.integers(1, 2))
 def test_steps_are_those_of_sql(
-    question: str, rows: list[Row], chosen: set[int | None], cap: int, minimum: int
+    question: str, drawn: bool, rows: list[Row], chosen: set[int | None], cap: int, minimum: int
 ) -> None:
     found = asked(question, min_units_per_group=minimum, max_rows_contributed=2)
     plan, named = found.plans[0], keys_named(rows, question, chosen)
+    plan = scaled(plan) if drawn else plan
     with staged(plan, rows) as by_sql, in_numpy(plan, rows) as mine:
-        assert steps_of(mine, named, cap) == steps_of(by_sql, named, cap)
+        alone = units_alone(plan)
+        expected = steps_of(by_sql, named, cap, alone=alone)
+        assert steps_of(mine, named, cap, alone=alone) == expected
 
 
 @pytest.mark.slow
@@ -129,7 +134,8 @@ def test_one_unit_moves_every_step_within_what_the_mechanism_expects(
     question: str, rows: list[Row], chosen: set[int | None], kept: int, cap: int, minimum: int
 ) -> None:
     plan = asked(question, min_units_per_group=minimum, max_rows_contributed=2).plans[0]
-    assert audited(plan, rows, keys_named(rows, question, chosen), kept, cap) == []
+    for one in (plan, scaled(plan)):
+        assert audited(one, rows, keys_named(rows, question, chosen), kept, cap) == []
 
 
 def audited(
@@ -162,8 +168,9 @@ def test_order_batches_and_spilling_change_nothing(
         (int(u), int(a), float(a), str(a % 3), int(i)) for u, a, i in rng.integers(0, 30, (400, 3))
     ]
     plan, named = asked(question, max_rows_contributed=2).plans[0], keys_named(rows, question, {3})
+    alone = units_alone(plan)
     with in_numpy(plan, rows) as stage:
-        usual = [*steps_of(stage, named, 3), stage.weights(named, 2)]
+        usual = [*steps_of(stage, named, 3, alone=alone), stage.weights(named, 2)]
     monkeypatch.setattr("dpsql.bounding.partitions._TOGETHER", 2)
     for share in (PLENTY, 1 << 14):  # the second holds some of the pairs
         with in_numpy(plan, rows, seed=5, size=7, share=share) as stage:
@@ -171,7 +178,10 @@ def test_order_batches_and_spilling_change_nothing(
             spilled = [isinstance(part, kept_pairs._Spilled) for part in pairs.parts]
             assert any(spilled) == (share != PLENTY)
             assert not all(spilled)
-            assert [*steps_of(stage, named, 3), stage.weights(named, 2)] == usual
+            assert [
+                *steps_of(stage, named, 3, alone=units_alone(plan)),
+                stage.weights(named, 2),
+            ] == usual
 
 
 def test_products_beyond_64_bits_are_exact() -> None:
@@ -210,10 +220,11 @@ def in_texts(rows: Sequence[Row]) -> list[Row]:
 @pytest.mark.parametrize("change", [same, one_hash])
 def test_units_that_are_texts_are_told_apart(question: str, change: Change) -> None:
     named = keys_named(CROWD, question, {1, 2, 3})
+    alone = units_alone(asked(question).plans[0])
     with in_numpy(asked(question).plans[0], CROWD) as stage:
-        expected = steps_of(stage, named, 2)
+        expected = steps_of(stage, named, 2, alone=alone)
     with in_numpy(of_texts(question), in_texts(CROWD), TEXTS, change) as stage:
-        assert steps_of(stage, named, 2) == expected
+        assert steps_of(stage, named, 2, alone=alone) == expected
 
 
 @pytest.mark.slow

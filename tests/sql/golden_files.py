@@ -31,10 +31,11 @@ from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.base import chosen_groups, stored_groups
-from dpsql.kinds.cascade import LEFT_PAIRS, STAGED_PAIRS, CascadeKind
+from dpsql.kinds.cascade import LEFT_PAIRS, STAGED_PAIRS, CascadeKind, units_alone
 from dpsql.kinds.quantiles import QuantilesKind
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.union import UnionKind
+from dpsql.privacy.mechanisms.cascade import Caps
 from dpsql.syntax.text import pretty
 
 PLACE = Path(__file__).parent / "golden"
@@ -127,8 +128,10 @@ def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, Sql]]:
             yield "units in order", cascade.units
             yield "pairs in order", cascade.passed
         if any(noisy.noise is not None for noisy in plan.measures):
-            yield "shares", cascade.shares
-            yield "counting", cascade.totals(20)
+            if not units_alone(plan):
+                yield "norms", cascade.unit_norms
+                yield "shares of norms", cascade.norm_shares
+            yield "counting", cascade.totals(Caps(20, 10))
     if QuantilesKind.fits(plan):
         kind = release_kind(plan)
         assert isinstance(kind, QuantilesKind)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from dpsql.engines.duckdb.spill import Spill
 from dpsql.engines.duckdb.streaming import Streaming, StreamMemory
 from dpsql.errors import EngineError, ParameterError, PolicyError
 from dpsql.ir.plan import BlockPlan
+from dpsql.ir.query import BoundsFound
 from dpsql.kinds.base import GROUPS
 from dpsql.kinds.cascade import (
     CascadeKind,
@@ -47,6 +48,8 @@ from dpsql.kinds.cascade import (
     units_alone,
 )
 from dpsql.kinds.registry import release_kind
+from dpsql.kinds.released import ReleasedRows
+from dpsql.pipeline.kept import release_codec
 from dpsql.pipeline.kept.fingerprint import bounds_choice_fingerprint
 from dpsql.planner import plan_block
 from dpsql.policy.limits import BoundingLimit, Limits
@@ -59,6 +62,7 @@ from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,
     NAMED_ALONE,
     WHOLE_SHARE,
+    Caps,
     Cascade,
     CascadeGoal,
     UnitSizes,
@@ -116,8 +120,12 @@ class Stage:
         found = self.exact.rows.unit_sizes(None if named is None else self.of(named))
         return dict(zip(found.sizes.tolist(), found.units.tolist(), strict=True))
 
+    def norms(self, named: Named) -> dict[int, int]:
+        found = self.exact.rows.unit_norms(self.of(named))
+        return dict(zip(found.sizes.tolist(), found.units.tolist(), strict=True))
+
     def shares(self, named: Named) -> int:
-        return self.exact.rows.named_shares(self.of(named))
+        return self.exact.rows.norm_shares(self.of(named))
 
     def votes(self) -> dict[Key, int]:
         """So few for each key that most are full."""
@@ -125,10 +133,12 @@ class Stage:
         return {self.keys[code + 1]: votes for code, votes in enumerate(found)}
 
     def totals(self, named: Named, cap: int) -> list[dict[tuple[object, ...], int]]:
+        """The totals of units and values at one cap."""
         ids = self.of(named)
         names = [self.keys[number] for number in ids.tolist()]
         return [
-            dict(zip(names, column.tolist(), strict=True)) for column in self.exact.totals(ids, cap)
+            dict(zip(names, column.tolist(), strict=True))
+            for column in self.exact.totals(ids, Caps(cap, cap))
         ]
 
 
@@ -173,8 +183,15 @@ def violations(
     plan: BlockPlan, mine: Stage, left: Stage, named: Named, kept: int, cap: int
 ) -> Iterator[str]:
     """What a unit that only the first stage has changes more than the mechanism expects."""
-    for what in (None, named):
-        more, fewer = mine.sizes(what), left.sizes(what)
+    counted = [noisy for noisy in plan.measures if noisy.noise is not None]
+    valued = bool(counted) and not units_alone(plan)
+    looks: list[Callable[[Stage], dict[int, int]]] = [
+        lambda stage: stage.sizes(None),
+        lambda stage: stage.sizes(named),
+    ]
+    looks += [lambda stage: stage.norms(named)] if valued else []
+    for look in looks:
+        more, fewer = look(mine), look(left)
         change = [more.get(size, 0) - fewer.get(size, 0) for size in more | fewer]
         if sorted(map(abs, filter(None, change))) not in ([], [1]):
             yield f"a pilot changes by {change}"
@@ -194,8 +211,7 @@ def violations(
         moved = sum(abs(given.get(key, 0) - others.get(key, 0)) for key in given | others)
         if moved > 1:
             yield f"votes change by {moved}"
-    counted = [noisy for noisy in plan.measures if noisy.noise is not None]
-    if counted and not 0 <= mine.shares(named) - left.shares(named) <= WHOLE_SHARE:
+    if valued and not 0 <= mine.shares(named) - left.shares(named) <= WHOLE_SHARE:
         yield "shares move by more than a whole one"
     for noisy, with_unit, without in zip(
         counted, mine.totals(named, cap), left.totals(named, cap), strict=True
@@ -317,7 +333,6 @@ TWINS: dict[str, Change] = {
     "counting weighs nobody down": swapped(
         'CASE WHEN "__dpsql_size" <= 2 THEN 65536', "CASE WHEN TRUE THEN 65536"
     ),
-    "shares are added, and not averaged": swapped('// "__dpsql_size"', "// 1"),
     "a pilot counts pairs": swapped('count(*) AS "__dpsql_units"', 'sum("__dpsql_size")'),
 }
 
@@ -372,7 +387,6 @@ def test_steps_are_those_of_the_mechanism() -> None:
                 assert mine.sizes(named) == dict(
                     zip(sizes.sizes.tolist(), sizes.units.tolist(), strict=True)
                 )
-                assert mine.shares(named) == model.named_shares(ids)
                 for cap in (1, 2, 50):
                     counted = model.counted(ids, cap).tolist()
                     (found,) = mine.totals(named, cap)
@@ -414,17 +428,21 @@ class Watched(NeverInOrder):
         self.log.append(("look", () if named is None else tuple(named.tolist())))
         return self.stage.rows.unit_sizes(named)
 
-    def named_shares(self, named: NDArray[np.int64]) -> int:
+    def unit_norms(self, named: NDArray[np.int64]) -> UnitSizes:
+        self.log.append(("norms", tuple(named.tolist())))
+        return self.stage.rows.unit_norms(named)
+
+    def norm_shares(self, named: NDArray[np.int64]) -> int:
         self.log.append(("shares", tuple(named.tolist())))
-        return self.stage.rows.named_shares(named)
+        return self.stage.rows.norm_shares(named)
 
     def unnamed_weights(self, named: NDArray[np.int64], kept: int) -> GroupWeights:
         self.log.append(("round", tuple(named.tolist())))
         return self.stage.rows.unnamed_weights(named, kept)
 
-    def totals(self, named: NDArray[np.int64], cap: int) -> list[NDArray[np.int64]]:
+    def totals(self, named: NDArray[np.int64], caps: Caps) -> list[NDArray[np.int64]]:
         self.log.append(("count", tuple(named.tolist())))
-        return self.stage.totals(named, cap)
+        return self.stage.totals(named, caps)
 
 
 def test_a_limit_of_few_groups_cuts_fewer_rows_and_has_a_draw_of_its_own() -> None:
@@ -444,22 +462,55 @@ def test_a_limit_of_few_groups_cuts_fewer_rows_and_has_a_draw_of_its_own() -> No
     assert len({one[1], three[1], every[1]}) == 3
 
 
-def test_shares_are_what_units_add_on_average_of_what_they_may() -> None:
+def test_norms_are_those_of_what_units_add_in_the_most_that_they_may() -> None:
     """Of one unit with 1 and 3 of 4 rows, and one with 9 of them, in a third of its groups."""
     rows: list[Row] = [(1, 0, 1.0, "1", -2), *[(1, 1, 1.0, "1", 2)] * 3, *[(2, 1, 1.0, "1", 5)] * 9]
     rows += [(2, key, 1.0, "1", 5) for key in (5, 6)]
     named = frozenset({(0,), (1,)})
-    for asks, each in (
-        ("count(*)", (Fraction(1 + 3, 4 * 2), Fraction(1))),
-        ("sum(i)", (Fraction(2 + 6, 36 * 2), Fraction(1))),
-        ("count(DISTINCT u), count(*)", (Fraction(3, 4), Fraction(1))),
+    for asks, limited, squares in (
+        ("count(*)", True, {1: 2}),  # (1 + 9)/16 of 1, and 1
+        ("count(*)", False, {1: 1, 6: 1}),  # 81/16, as what is beyond 4 rows counts
+        ("sum(i)", True, {1: 2}),
+        ("count(DISTINCT u), count(*)", False, {1: 1, 6: 1}),
     ):
         question = f"SELECT a, {asks} FROM r GROUP BY a"
         plan = asked(question, max_rows_contributed=4).plans[0]
-        counted = [noisy for noisy in plan.measures if noisy.noise is not None]
-        with staged(plan, rows) as mine:
-            expected = sum(each) * WHOLE_SHARE
-            assert 0 <= expected - mine.shares(named) <= 2 * len(counted)
+        with staged(plan if limited else scaled(plan), rows) as mine:
+            assert mine.norms(named) == squares
+            # Of the second unit all is in one group: its norm is all that it adds.
+            assert mine.shares(named) == (0 if limited else WHOLE_SHARE)
+
+
+def scaled(plan: BlockPlan) -> BlockPlan:
+    """A plan whose number of rows was drawn: it is a scale of norms."""
+    found = replace(plan.block.bounds_found or BoundsFound(), rows=True, known=True)
+    return replace(plan, block=replace(plan.block, bounds_found=found))
+
+
+HEAVY: list[Row] = [(1, key, 1.0, "1", 5) for key in range(4) for _ in range(1 + 40 * (key == 0))]
+HEAVY += [(2, key, 1.0, "1", -7) for key in (0, 1) for _ in range(9)]
+
+
+@pytest.mark.parametrize("cap", [1, 2, 7, 1000])
+@pytest.mark.parametrize("question", [QUESTIONS[1], QUESTIONS[2], QUESTIONS[4]])
+def test_norms_bound_units_where_a_number_of_rows_was_drawn(question: str, cap: int) -> None:
+    plan = scaled(asked(question, max_rows_contributed=2).plans[0])
+    named = keys_named(HEAVY, question, {0, 1, 2, 3})
+    assert audited(plan, HEAVY, named, 2, cap) == []
+    # Twins: what a unit adds has the root of the cap, and is not weighed down by it.
+    if cap == 2:
+        unweighed = re.compile(r'CASE WHEN "__dpsql_squares" <= \d+')
+        assert audited(plan, HEAVY, named, 2, cap, lambda s: unweighed.sub("CASE WHEN TRUE", s))
+
+
+def test_a_unit_with_most_rows_in_one_of_many_groups_loses_next_to_nothing() -> None:
+    """Its norm is that of the one group: it used to be weighed down by the number of its groups."""
+    rows: list[Row] = [(1, 0, 1.0, "1", 1)] * 20 + [(1, key, 1.0, "1", 1) for key in range(1, 40)]
+    plan = asked("SELECT a, count(*) FROM r GROUP BY a", max_rows_contributed=20).plans[0]
+    with staged(plan, rows) as mine:
+        (found,) = mine.totals(frozenset((key,) for key in range(40)), 1)
+    (step,) = (noisy.measure.step for noisy in plan.measures if noisy.noise is not None)
+    assert sum(found.values()) * step > 0.9 * len(rows)
 
 
 @pytest.mark.slow
@@ -481,8 +532,8 @@ def test_steps_ask_for_released_names_only_and_count_no_others(question: str) ->
         ("round", ()),
         ("round", tuple(first)),
         ("round", tuple(first + second)),
-        ("look", released),
-        *([] if units_alone(plan) else [("shares", released)]),
+        *([("look", released)] if units_alone(plan) else []),
+        *([] if units_alone(plan) else [("norms", released), ("shares", released)]),
         ("count", released),
     ]
 
@@ -647,6 +698,28 @@ def test_a_stored_release_knows_where_its_counts_came_from(connection: dpsql.Con
             assert np.isfinite(interval.low).all()
 
 
+def test_a_stored_release_of_before_tells_no_loss_and_is_read(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = release_codec._drawn
+
+    def of_before(plan: BlockPlan, rows: ReleasedRows) -> list[str]:
+        later = release_kind(plan).later_columns
+        assert later
+        return [name for name in drawn(plan, rows) if name not in later]
+
+    asked_before = "SELECT a, count(*) AS c, avg(i) AS m FROM r WHERE i > -3 GROUP BY a"
+    with monkeypatch.context() as patch:
+        patch.setattr(release_codec, "_drawn", of_before)
+        first = connection.sql(asked_before)
+    again = connection.sql(asked_before)
+    assert again.cost.stored
+    assert sorted(first.fetchall()) == sorted(again.fetchall())
+    for interval in again.intervals().values():
+        assert np.isfinite(interval.low).all()
+        assert np.isfinite(interval.high).all()
+
+
 def test_intervals_take_in_what_is_released(connection: dpsql.Connection) -> None:
     result = connection.sql(QUERY)
     rows = result.fetchall()
@@ -673,7 +746,8 @@ def test_intervals_hold_as_often_as_they_say_after_scaling() -> None:
             if len(drawn.named.ids) == 0:
                 continue
             (counting,) = drawn.countings
-            (true,) = mine.exact.totals(drawn.named.ids, max(1, abs(counting)))
+            cap = max(1, abs(counting))
+            (true,) = mine.exact.totals(drawn.named.ids, Caps(cap, cap))
             spared += counting < 0
             answers = drawn.answers(plan)
             names = plan.block.interval_columns(0)

@@ -93,8 +93,9 @@ DECLARED: Final[dict[str, Primitive]] = {
         "kept, climbed", "l1 of sums over units", "what one unit adds"
     ),
     "cascade.Cascade.name_groups": Primitive("weights of rounds", "l2", "one unit's weight, 1"),
-    "cascade.Cascade.choose_cap": Primitive(
-        "units by size, shares", "l1", "one unit in one bin, and one share"
+    "cascade.Cascade.choose_cap_of_units": Primitive("units by size", "l1", "one unit in one bin"),
+    "cascade.Cascade.choose_cap_of_values": Primitive(
+        "units by norm, shares", "l1", "one unit in one bin, and one share"
     ),
     "cascade.PilotNoise.histogram": Primitive("units by size", "l1", "one unit in one bin"),
     "naming.RoundMemory.named": Primitive("weights of a round", "l2", "one unit's weight, 1"),

@@ -400,12 +400,21 @@ def _positions(plan: BlockPlan, found: object) -> list[int]:
 
 
 def _unpacked_values(plan: BlockPlan, found: object) -> dict[str, NumericArray]:
-    """Read the values of each column that was drawn, and of no others, in the plan's order."""
-    require_sound(isinstance(found, dict) and list(found) == drawn_columns(plan.block))
+    """Read the values of each column that was drawn, and of no others, in the plan's order.
+
+    Columns that an earlier format lacks, all of them together, are NaN.
+    """
+    names, later = drawn_columns(plan.block), release_kind(plan).later_columns
+    require_sound(isinstance(found, dict))
     columns: dict[str, Any] = found  # type: ignore[assignment]
+    if later.isdisjoint(columns):
+        names = [name for name in names if name not in later]
+    require_sound(list(columns) == names)
     drawn = {name: _column(_NUMBERS, packed) for name, packed in columns.items()}
     require_sound(all(type(column) is np.ndarray for column in drawn.values()))  # none is masked
-    return drawn
+    count = len(next(iter(drawn.values()), ()))
+    missing = dict.fromkeys(later - drawn.keys(), np.full(count, np.nan))
+    return {name: (drawn | missing)[name] for name in drawn_columns(plan.block)}
 
 
 def unpacked_keys(

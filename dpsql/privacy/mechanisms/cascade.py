@@ -83,6 +83,7 @@ from dpsql.privacy.mechanisms.selection import Selected, Selection, Usual
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.mechanisms.sparse_histogram import normal_sf
 from dpsql.privacy.mechanisms.weighted_histogram import (
+    MOST_NORM,
     WEIGHT_STEPS,
     WeightedPositiveCounts,
     Weights,
@@ -97,7 +98,9 @@ CAP_CHOICES: Final[tuple[int, ...]] = tuple(
 )
 """How many keys of a unit the counting may count in full."""
 WHOLE_SHARE: Final = 2**16
-"""The steps of the share of a unit that adds all it may to each named group."""
+"""The steps of the share of a unit that adds something to one named group alone."""
+MOST_SQUARES: Final = MOST_NORM**2
+"""Squares of norms above count as so many."""
 NAMED_ALONE = 0
 """Stands for a cap where a value is that of the only round, and was not counted again."""
 COUNTINGS: Final[tuple[int, ...]] = (NAMED_ALONE, *CAP_CHOICES, *(-cap for cap in CAP_CHOICES))
@@ -120,9 +123,14 @@ _HELD = 0.05  # the odds that a bucket is not empty, for each standard deviation
 _FAR = 30.0  # standard deviations: beyond them noise explains nothing, and its density is near 0
 _SPREAD = 16  # numbers of keys that stand for a bucket, where what a cap loses of each is weighed
 _LEAST_RATIO = 0.5
-_OF_SHARES = 0.5  # of the second pilot's budget, where units add less than they may
 _MEAN_ABSOLUTE = 0.8  # of Gaussian noise, in standard deviations
-_LOST_PER_NOISE = 2.0  # what a cap takes from counts, which intervals do not say, beside noise
+_NORM_BUCKETS = 8  # of norms rounded up: the last has those above 127
+_ODDS: Final[NDArray[np.float64]] = 0.03 * np.power(0.5, np.arange(_NORM_BUCKETS))
+"""The odds of each bucket of norms: units in one lose twice as much as in the one before."""
+_ABOVE = 1.0  # standard deviations by which intervals suppose more units than are shown
+_USUAL_SHARE = 0.6  # of norms, as of units that add something to three groups
+_DOUBT = 2.0  # standard deviations of units that are supposed to have it
+_LEAST_SHARE = 0.2  # of a norm in a sum: as of units that add as much to each of 25 groups
 _SLACK = 2.0**-40
 
 
@@ -134,6 +142,14 @@ class UnitSizes:
     units: Integers64
 
 
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The caps of a counting: of numbers of units, and of values."""
+
+    units: int
+    values: int
+
+
 class CascadeRows(Protocol):
     """Exact rows, as the steps of a cascade ask for them. ``named`` are row ids of groups."""
 
@@ -143,10 +159,17 @@ class CascadeRows(Protocol):
     def unit_sizes(self, named: Integers64 | None) -> UnitSizes:
         """Count units by their number of keys, of all keys or of the named ones alone."""
 
-    def named_shares(self, named: Integers64) -> int:
-        """Sum the shares of units, in steps: what each adds to a named group of its on average.
+    def unit_norms(self, named: Integers64) -> UnitSizes:
+        """Count units by the square of the l2 norm of what they add to the named groups.
 
-        That is a part of the most that a unit may add, and the mean of several measures' parts.
+        In the most that a unit may add to a group, rounded up, from 1 on; of several values it is
+        the largest.
+        """
+
+    def norm_shares(self, named: Integers64) -> int:
+        """Sum, in steps, the l2 norm of what each unit adds by its l1 norm, if that square is > 1.
+
+        In the named groups; of several values it is the larger norm of each kind.
         """
 
     def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
@@ -192,8 +215,8 @@ class CascadeShares:
 
 
 _SHARES = {
-    CascadeGoal.COUNTS: CascadeShares(0.01, 0.03, 0.04, (1, 4, 15), (0.05, 0.1, 0.85), 2, 0.2),
-    CascadeGoal.VALUES: CascadeShares(0.01, 0.03, 0.0, (1, 4, 15), (0.05, 0.1, 0.85), 2, 0.05),
+    CascadeGoal.COUNTS: CascadeShares(0.01, 0.05, 0.04, (1, 4, 15), (0.05, 0.1, 0.85), 2, 0.2),
+    CascadeGoal.VALUES: CascadeShares(0.01, 0.05, 0.0, (1, 4, 15), (0.05, 0.1, 0.85), 2, 0.05),
     CascadeGoal.KEYS: CascadeShares(0.01, 0.0, 0.0, (3, 10, 30, 57), (0.03, 0.06, 0.1, 0.81)),
 }
 
@@ -222,18 +245,21 @@ class PilotNoise:
         cut_off = max(_CUT_OFF * self.noise.noise.std, self.noise.noise.quantile_sf(_FALSE))
         return np.where(noisy < cut_off, 0.0, noisy)
 
-    def expected(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+    def expected(
+        self, noisy: NDArray[np.float64], odds: float | NDArray[np.float64] = _HELD
+    ) -> NDArray[np.float64]:
         """Estimate how many units each bucket holds, given what Gaussian noise shows of it.
 
         The mean a posteriori, of shape (buckets,): before, a bucket is most likely empty, and else
-        may hold any number of units, all alike. So a count that noise would often make is taken for
-        a few units, one far above the noise as it is.
+        may hold any number of units, all alike, each standard deviation of units at these ``odds``.
+        So a count that noise would often make is taken for a few units, one far above the noise as
+        it is.
         """
         std = self.noise.noise.std
         score = np.clip(noisy / std, -_FAR, _FAR)
         # How likely such a score or a lower one is, over its density: Mills' ratio.
         mills = normal_sf(-score) / (np.exp(-(score**2) / 2) / math.sqrt(2 * math.pi))
-        held = _HELD * mills / (1 + _HELD * mills)
+        held = odds * mills / (1 + odds * mills)
         return np.maximum(0.0, held * (np.maximum(noisy, -_FAR * std) + std / mills))
 
     def with_unseen(self, units: NDArray[np.float64], most: float) -> NDArray[np.float64]:
@@ -276,6 +302,18 @@ class NamedGroups:
     scales: tuple[float, ...]
     alone: bool
     spared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenCap:
+    """The cap of a counting, and an estimate of what it takes.
+
+    ``lost`` is so much of a value, over all groups, in what a unit adds to a group at most:
+    post-processing of the second pilot.
+    """
+
+    cap: int
+    lost: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,18 +411,13 @@ class Cascade(Usual):
         except ParameterError:
             return None
 
-    def second_pilot(self, *, whole: bool) -> PilotNoise:
-        """Build the noise of the second pilot histogram, beside which shares are asked for.
+    def second_pilot(self, parts: int) -> PilotNoise:
+        """Build the noise of each of so many ``parts`` of the second pilot: of its histograms."""
+        return PilotNoise(gaussian(self._part(self.shares.second_pilot / parts), 1, 1))
 
-        They are not if units add all that they may: the ``whole`` budget is the histogram's.
-        """
-        part = 1.0 if whole else 1 - _OF_SHARES
-        return PilotNoise(gaussian(self._part(self.shares.second_pilot * part), 1, 1))
-
-    @property
-    def shares_noise(self) -> IndependentNoise:
-        """The noise on the sum of units' shares, in steps."""
-        return gaussian(self._part(self.shares.second_pilot * _OF_SHARES), WHOLE_SHARE, 1)
+    def shares_noise(self, parts: int) -> IndependentNoise:
+        """Build the noise on the sum of units' norms, in steps, if that is one of the parts."""
+        return gaussian(self._part(self.shares.second_pilot / parts), WHOLE_SHARE, 1)
 
     def rounds(self, kept: int) -> tuple[NamingRound, ...]:
         """Build the rounds of a naming that keeps so many keys of a unit."""
@@ -514,52 +547,120 @@ class Cascade(Usual):
                 return None
         return max(KEPT_CHOICES, key=lambda kept: gains[kept])
 
-    def choose_cap(
+    def choose_cap_of_units(
+        self,
+        rows: CascadeRows,
+        named: NamedGroups,
+        scale: float,
+        source: EntropySource,
+        *,
+        parts: int = 1,
+    ) -> ChosenCap:
+        """Choose the cap for numbers of units by how many named groups they have, with noise.
+
+        ``scale`` is the standard deviation of the noise at a cap of 1, in units. A unit with m
+        groups loses sqrt(m) - sqrt(C) in the l2 norm, and sqrt(m) times as much in all.
+        """
+        if named.alone:
+            return ChosenCap(CAP_CHOICES[0], 0.0)
+        # A unit has no more named groups than there are.
+        groups = max(1, len(named.ids))
+        enough = next((cap for cap in CAP_CHOICES if cap >= groups), CAP_CHOICES[-1])
+        pilot = self.second_pilot(parts)
+        noisy = pilot.histogram(rows.unit_sizes(named.ids), source)
+        possible = 2 ** np.arange(_BUCKETS) <= groups
+        units = np.where(possible, pilot.expected(noisy), 0.0)
+        sizes = np.minimum(_sizes_within_buckets(), groups)
+        return self._best_cap(units, sizes, np.sqrt(sizes), scale, groups, enough)
+
+    def choose_cap_of_values(
         self,
         rows: CascadeRows,
         named: NamedGroups,
         scales: Sequence[float],
         source: EntropySource,
         *,
-        whole: bool,
-    ) -> int:
-        """Count the named groups of units in a pilot histogram, and choose the cap of full weight.
+        limited: bool,
+        cut: float = 0.0,
+        parts: int = 2,
+    ) -> ChosenCap:
+        """Choose the cap for values by the l2 norms of what units add to the named groups.
 
         ``scales`` are the standard deviations of the values' noise at a cap of 1, each in what a
-        unit adds to a group at most. The choice weighs noise against what units with more groups
-        count too little, for each group on average. If ``whole``, units add all that they may, as
-        where they are counted. Else they add as much as the noisy sum of their shares says, and a
-        standard deviation more: a cap that is too large costs less than one too small. Of that
-        twice as much is weighed, if it is not all: intervals do not say what a cap takes.
+        unit adds to a group at most; ``limited`` tells that it adds no more to any, as by a number
+        of rows that was given. A unit with norm n loses n - sqrt(C) of it, and of its sum as
+        many times more as that is larger than the norm: on average over the units that may lose
+        any, by the noisy sum of their norms' shares. What the cap takes is told with a standard
+        deviation more units in each bucket than are shown, and at least with those that are beyond
+        a number of rows that was drawn: it supposedly ``cut`` so many units.
         """
+        squares, beyond = _sizes_within_buckets()[:_NORM_BUCKETS] ** 2, _beyond_a_draw(cut)
+        groups, scale = max(1, len(named.ids)), float(np.mean(scales))
         if named.alone:
-            return CAP_CHOICES[0]
-        # A unit has no more named groups than there are.
-        enough = next((cap for cap in CAP_CHOICES if cap >= len(named.ids)), CAP_CHOICES[-1])
+            cap = CAP_CHOICES[0]
+            return ChosenCap(cap, float(beyond @ _taken(squares, 1.0, cap)))
+        pilot, noise = self.second_pilot(parts), self.shares_noise(parts)
+        exact = rows.unit_norms(named.ids)
+        norms = np.ceil(np.sqrt(exact.sizes)).astype(np.int64)
+        seen = pilot.histogram(UnitSizes(norms, exact.units), source)[:_NORM_BUCKETS]
+        possible = 2.0 ** np.arange(_NORM_BUCKETS) <= (
+            math.ceil(math.sqrt(groups)) if limited else MOST_NORM
+        )
+        odds = np.where(possible, _ODDS, 0.0)
+        units = pilot.expected(seen, odds)
+        noisy = float(noise.add(np.array([rows.norm_shares(named.ids)]), source)[0])
+        doubt = _DOUBT * noise.noise.std
+        share = (max(0.0, noisy) + _USUAL_SHARE * doubt) / (
+            float(units[1:].sum()) * WHOLE_SHARE + doubt
+        )
+        spread = 1 / min(1.0, max(_LEAST_SHARE, share))
+        cap = self._best_cap(units, squares, spread, scale, groups, CAP_CHOICES[-1]).cap
+        more = pilot.expected(seen + _ABOVE * pilot.noise.noise.std, odds)
+        lost = np.maximum(more, beyond) @ _taken(squares, spread, cap)
+        return ChosenCap(cap, float(lost))
+
+    def _best_cap(
+        self,
+        units: NDArray[np.float64],
+        squares: NDArray[np.float64],
+        spread: NDArray[np.float64] | float,
+        scale: float,
+        groups: int,
+        enough: int,
+    ) -> ChosenCap:
+        """Weigh noise against what each cap takes, for each group on average.
+
+        ``units`` of shape (buckets,) have ``squares`` of norms of shape (buckets, values), and sums
+        ``spread`` times these norms.
+        """
         most = enough if self.most is None else min(enough, self.most)
-        choices = [cap for cap in CAP_CHOICES if cap <= most]
-        groups = max(1, len(named.ids))
-        sizes = np.minimum(_sizes_within_buckets(), groups)
-        pilot = self.second_pilot(whole=whole)
-        noisy = pilot.histogram(rows.unit_sizes(named.ids), source)
-        possible = 2 ** np.arange(_BUCKETS) <= groups
-        units = np.where(possible, pilot.expected(noisy), 0.0)
-        if not whole:
-            share = self._mean_share(rows.named_shares(named.ids), float(units.sum()), source)
-            units *= min(1.0, _LOST_PER_NOISE * share)
-        noise = _MEAN_ABSOLUTE * float(np.mean(scales))
+
+        def lost(cap: int) -> float:
+            return float(units @ _taken(squares, spread, cap))
 
         def error(cap: int) -> float:
-            lost = np.maximum(0.0, sizes - np.sqrt(cap * sizes)).mean(axis=1)
-            return noise * math.sqrt(cap) + float(units @ lost) / groups
+            return _MEAN_ABSOLUTE * scale * math.sqrt(cap) + lost(cap) / groups
 
-        return min(choices, key=error)
+        cap = min((cap for cap in CAP_CHOICES if cap <= most), key=error)
+        return ChosenCap(cap, lost(cap))
 
-    def _mean_share(self, shares: int, units: float, source: EntropySource) -> float:
-        """Estimate the mean share of so many units from above, by their noisy sum."""
-        noise = self.shares_noise
-        noisy = float(noise.add(np.array([shares]), source)[0])
-        return min(1.0, (max(0.0, noisy) + noise.noise.std) / WHOLE_SHARE / max(1.0, units))
+
+def _beyond_a_draw(cut: float) -> NDArray[np.float64]:
+    """Guess how many units are in each bucket of norms where a draw supposedly cut so many.
+
+    Their numbers fall by the square of norms: float64 of shape (norm buckets,).
+    """
+    found: NDArray[np.float64] = 3 * cut * np.power(4.0, -np.arange(_NORM_BUCKETS))
+    return found
+
+
+def _taken(
+    squares: NDArray[np.float64], spread: NDArray[np.float64] | float, cap: int
+) -> NDArray[np.float64]:
+    """Compute what a cap takes of a unit in each bucket, on average: of shape (buckets,)."""
+    taken = np.maximum(0.0, np.sqrt(squares) - math.sqrt(cap)) * spread
+    found: NDArray[np.float64] = taken.mean(axis=1)
+    return found
 
 
 def voted(votes: GreedySetUnion, rows: CascadeRows, source: EntropySource) -> NamedGroups:

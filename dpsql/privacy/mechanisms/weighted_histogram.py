@@ -98,6 +98,13 @@ seven times, 8% at fifteen times (one publication at epsilon 1, delta 1e-6, 10 g
 data the number of released groups peaks at 5 to 7 times, while the error hardly falls beyond.
 """
 
+SQUARE_STEPS = 2**16
+"""Lattice steps in the square of the most that a unit may add to a group."""
+PART_STEPS = 2**8
+"""Lattice steps in the most that a unit may add to a group; their squares are SQUARE_STEPS."""
+MOST_NORM = 2**7
+"""Norms above, in the most that a unit may add to a group, are not told apart."""
+
 _CELLS = 2**16  # of the grid for the fraction of old groups
 _SLACK = 1e-12
 
@@ -118,6 +125,19 @@ def weights_of(groups: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     ``groups`` are fewer than 2**31. Roots of numbers below 2**32 are exact in doubles.
     """
     found: NDArray[np.int64] = np.sqrt(groups * WEIGHT_STEPS**2 // np.maximum(sizes, groups))
+    return found.astype(np.int64)
+
+
+def weights_within(groups: int, squares: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Compute the weights, in steps, of units by their squared l2 norms, in ``SQUARE_STEPS``.
+
+    A unit whose squared norm is n counts min(1, sqrt(groups/n)) times what it adds: then its norm
+    is sqrt(groups) at most. Of a unit that adds the most it may to each of its groups n is their
+    number, and this is ``weights_of``. An int64 array of the shape of ``squares``; ``groups`` are
+    fewer than 2**14.
+    """
+    most = groups * SQUARE_STEPS
+    found: NDArray[np.int64] = np.sqrt(most * WEIGHT_STEPS**2 // np.maximum(squares, most))
     return found.astype(np.int64)
 
 

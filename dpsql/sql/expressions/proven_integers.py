@@ -138,6 +138,13 @@ class Ranged:
         text = self.dialect.least(self.sql, self._constant(most))
         return self._limited(text, min(self.low, most), min(self.high, most), most)
 
+    def larger(self, other: Ranged) -> Ranged:
+        """Return the larger of two values, neither of which is NULL."""
+        one, two = (self, other) if self.wide == other.wide else (self.widened(), other.widened())
+        text = self.dialect.greatest(one.sql, two.sql)
+        low, high = max(self.low, other.low), max(self.high, other.high)
+        return one._made(text, low, high, one.wide, two)
+
     def clamped(self, low: int, high: int) -> Ranged:
         """Return the nearest value from ``low`` to ``high``. Of NULL it is ``high``."""
         text = self.dialect.least(self._constant(high), self.sql)

@@ -6,15 +6,18 @@ Everything a unit's weight depends on is its own number of groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from dpsql.core.sql import Sql, join, sql
 from dpsql.ir.measures import Measure, MeasureKind
-from dpsql.ir.plan import Bounding
-from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
+from dpsql.ir.plan import BlockPlan, Bounding
+from dpsql.privacy.mechanisms.weighted_histogram import MOST_NORM, SQUARE_STEPS, WEIGHT_STEPS
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.rewrite.rows import PrivateRows
 
-_WEIGHT = "weight"
+WEIGHT: Final = "weight"
+"""The internal column of a unit's weight."""
+_ROOMY: Final = 2**48
 
 
 def weighted(
@@ -68,7 +71,7 @@ def weighted(
         kept=bounding.kept,
         size=size,
     )
-    weight = sql("{} AS {}", unit_weight(rows, bounding.groups).sql, rows.internal(_WEIGHT))
+    weight = sql("{} AS {}", unit_weight(rows, bounding.groups).sql, rows.internal(WEIGHT))
     stored = ((all_pairs, pairs), (all_sizes, sizes))
     steps = [rows.dialect.materialized(name, written) for name, written in stored]
     both = derived(sql("{} UNION ALL {}", few, many))
@@ -86,13 +89,43 @@ def unit_weight(rows: PrivateRows, groups: int) -> Ranged:
     return size.split(groups, WEIGHT_STEPS, lambda many: (groups * WEIGHT_STEPS**2 // many).root())
 
 
-def weighted_sum(rows: PrivateRows, measure: Measure, contribution: Ranged) -> Ranged:
+def weight_within(squares: Ranged, groups: int) -> Ranged:
+    """Compute the weight, in steps, of a unit by its squared l2 norm, as ``weights_within`` does.
+
+    The root's argument is at most 2**32: doubles are exact.
+    """
+    most = groups * SQUARE_STEPS
+
+    def less(many: Ranged) -> Ranged:
+        return (most * WEIGHT_STEPS**2 // many).narrowed().root()
+
+    return squares.split(most, WEIGHT_STEPS, less)
+
+
+def rows_within(plan: BlockPlan) -> int:
+    """Return how many rows of a unit count in a group, where its l2 norm is bounded besides.
+
+    A number that is given bounds each group. One that was drawn is a scale of norms, and far more
+    rows count. Where integers have no room for that, as of values with far ends, it bounds each
+    group as well.
+    """
+    rows, found = plan.block.parameters.rows_limit, plan.block.bounds_found
+    reach = max((noisy.measure.reach(rows) for noisy in plan.measures), default=1)
+    if found is None or not (found.known and found.rows) or reach > _ROOMY:
+        return rows
+    most = rows * MOST_NORM
+    return most if found.most_rows is None else max(rows, min(most, found.most_rows))
+
+
+def weighted_sum(
+    rows: PrivateRows, measure: Measure, contribution: Ranged, weight_name: str = WEIGHT
+) -> Ranged:
     """Sum contributions times weights, each product divided and rounded towards zero.
 
-    Integer division truncates, as the l2 norm needs.
+    Integer division truncates, as the l2 norm needs. ``weight_name`` is the weight's column.
     """
     assert measure.weights is not None
-    weight = column(rows.internal(_WEIGHT), 0, WEIGHT_STEPS, dialect=rows.dialect)
+    weight = column(rows.internal(weight_name), 0, WEIGHT_STEPS, dialect=rows.dialect)
     if measure.kind is MeasureKind.UNITS:
         return weight.sum()
     product = contribution.narrowed() * weight

@@ -186,32 +186,14 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- __dpsql_released_0, shares: 0063cee1faef2288
-SELECT
-  CAST(COALESCE(SUM("__dpsql_share"), 0) AS BIGINT) AS "__dpsql_share"
-FROM (
-  SELECT
-    CAST(GREATEST(0, LEAST(65536, (
-      SUM(65536) // (
-        "__dpsql_size" * 1
-      )
-    ))) AS BIGINT) AS "__dpsql_share"
-  FROM "__dpsql_counted"
-  JOIN "__dpsql_counted_sizes"
-    USING ("__dpsql_unit")
-  GROUP BY
-    "__dpsql_unit",
-    "__dpsql_size"
-);
-
--- __dpsql_released_0, counting: 9ddbdd0e3bd44a27
+-- __dpsql_released_0, counting: 6fdca05da9dec8cb
 SELECT
   "__dpsql_rid",
-  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_m0"
+  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_unit_weight"))) AS BIGINT) AS "__dpsql_m0"
 FROM (
   SELECT
     "__dpsql_rid",
-    "__dpsql_weight"
+    "__dpsql_unit_weight"
   FROM "__dpsql_counted"
   JOIN (
     SELECT
@@ -222,16 +204,16 @@ FROM (
         ELSE CAST(FLOOR(SQRT((
           85899345920 // "__dpsql_size"
         ))) AS BIGINT)
-      END AS "__dpsql_weight"
-    FROM "__dpsql_counted_sizes"
+      END AS "__dpsql_unit_weight"
+    FROM "__dpsql_counted_sizes" AS s
   )
     USING ("__dpsql_unit")
 )
 GROUP BY
   "__dpsql_rid";
 
--- postgresql: e5a9bdca16a9c530
--- spark: a80ff36c2bf4d476
+-- postgresql: c53b6305647e861e
+-- spark: a96a5cc6b7d1a83d
 
 -- title: Rows and sums of named groups, with a minimum of units
 -- world: small
@@ -494,23 +476,29 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- __dpsql_released_0, shares: 77393e8b06745249
+-- __dpsql_released_0, norms: ffb371abba1ef0b1
 SELECT
-  CAST(COALESCE(SUM("__dpsql_share"), 0) AS BIGINT) AS "__dpsql_share"
+  "__dpsql_square",
+  COUNT(*) AS "__dpsql_units"
 FROM (
   SELECT
-    CAST(GREATEST(
-      0,
-      LEAST(
-        65536,
-        (
+    CAST(GREATEST(1, LEAST(16384, (
+      (
+        "__dpsql_squares" + 65535
+      ) // 65536
+    ))) AS BIGINT) AS "__dpsql_square"
+  FROM (
+    SELECT
+      "__dpsql_unit",
+      GREATEST(
+        GREATEST(
           SUM(
             (
-              (
-                GREATEST(
-                  0,
-                  LEAST(
-                    65536,
+              GREATEST(
+                0,
+                LEAST(
+                  256,
+                  (
                     (
                       (
                         CASE
@@ -521,14 +509,41 @@ FROM (
                             )
                           )
                           ELSE COALESCE("__dpsql_m0", 0)
-                        END * 65536
-                      ) // 10
-                    )
+                        END * 256
+                      ) + 9
+                    ) // 10
                   )
-                ) + GREATEST(
-                  0,
-                  LEAST(
-                    65536,
+                )
+              ) * GREATEST(
+                0,
+                LEAST(
+                  256,
+                  (
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m0", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m0", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m0", 0)
+                        END * 256
+                      ) + 9
+                    ) // 10
+                  )
+                )
+              )
+            )
+          ),
+          SUM(
+            (
+              GREATEST(
+                0,
+                LEAST(
+                  256,
+                  (
                     (
                       (
                         CASE
@@ -539,15 +554,42 @@ FROM (
                             )
                           )
                           ELSE COALESCE("__dpsql_m1", 0)
-                        END * 65536
-                      ) // 4194304000
-                    )
+                        END * 256
+                      ) + 4194303999
+                    ) // 4194304000
                   )
                 )
-              ) + GREATEST(
+              ) * GREATEST(
                 0,
                 LEAST(
-                  65536,
+                  256,
+                  (
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m1", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m1", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m1", 0)
+                        END * 256
+                      ) + 4194303999
+                    ) // 4194304000
+                  )
+                )
+              )
+            )
+          )
+        ),
+        SUM(
+          (
+            GREATEST(
+              0,
+              LEAST(
+                256,
+                (
                   (
                     (
                       CASE
@@ -558,27 +600,358 @@ FROM (
                           )
                         )
                         ELSE COALESCE("__dpsql_m2", 0)
-                      END * 65536
+                      END * 256
+                    ) + 9
+                  ) // 10
+                )
+              )
+            ) * GREATEST(
+              0,
+              LEAST(
+                256,
+                (
+                  (
+                    (
+                      CASE
+                        WHEN COALESCE("__dpsql_m2", 0) <= 0
+                        THEN (
+                          COALESCE("__dpsql_m2", 0) * (
+                            -1
+                          )
+                        )
+                        ELSE COALESCE("__dpsql_m2", 0)
+                      END * 256
+                    ) + 9
+                  ) // 10
+                )
+              )
+            )
+          )
+        )
+      ) AS "__dpsql_squares",
+      GREATEST(
+        GREATEST(
+          SUM(
+            GREATEST(
+              0,
+              LEAST(
+                256,
+                (
+                  (
+                    (
+                      CASE
+                        WHEN COALESCE("__dpsql_m0", 0) <= 0
+                        THEN (
+                          COALESCE("__dpsql_m0", 0) * (
+                            -1
+                          )
+                        )
+                        ELSE COALESCE("__dpsql_m0", 0)
+                      END * 256
+                    ) + 9
+                  ) // 10
+                )
+              )
+            )
+          ),
+          SUM(
+            GREATEST(
+              0,
+              LEAST(
+                256,
+                (
+                  (
+                    (
+                      CASE
+                        WHEN COALESCE("__dpsql_m1", 0) <= 0
+                        THEN (
+                          COALESCE("__dpsql_m1", 0) * (
+                            -1
+                          )
+                        )
+                        ELSE COALESCE("__dpsql_m1", 0)
+                      END * 256
+                    ) + 4194303999
+                  ) // 4194304000
+                )
+              )
+            )
+          )
+        ),
+        SUM(
+          GREATEST(
+            0,
+            LEAST(
+              256,
+              (
+                (
+                  (
+                    CASE
+                      WHEN COALESCE("__dpsql_m2", 0) <= 0
+                      THEN (
+                        COALESCE("__dpsql_m2", 0) * (
+                          -1
+                        )
+                      )
+                      ELSE COALESCE("__dpsql_m2", 0)
+                    END * 256
+                  ) + 9
+                ) // 10
+              )
+            )
+          )
+        )
+      ) AS "__dpsql_sums"
+    FROM "__dpsql_counted"
+    GROUP BY
+      "__dpsql_unit"
+  )
+)
+GROUP BY
+  "__dpsql_square";
+
+-- __dpsql_released_0, shares of norms: ad57ec867097886b
+SELECT
+  CAST(COALESCE(SUM("__dpsql_share"), 0) AS BIGINT) AS "__dpsql_share"
+FROM (
+  SELECT
+    CASE
+      WHEN "__dpsql_squares" <= 65536
+      THEN 0
+      ELSE CAST(GREATEST(
+        0,
+        LEAST(
+          65536,
+          (
+            CAST((
+              CAST(FLOOR(SQRT(CAST(GREATEST(0, LEAST(1073741824, "__dpsql_squares")) AS BIGINT))) AS BIGINT) * 65536
+            ) AS INT128) // GREATEST(1, LEAST(CAST('1180591620717411303424' AS INT128), "__dpsql_sums"))
+          )
+        )
+      ) AS BIGINT)
+    END AS "__dpsql_share"
+  FROM (
+    SELECT
+      "__dpsql_unit",
+      GREATEST(
+        GREATEST(
+          SUM(
+            (
+              GREATEST(
+                0,
+                LEAST(
+                  256,
+                  (
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m0", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m0", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m0", 0)
+                        END * 256
+                      ) + 9
+                    ) // 10
+                  )
+                )
+              ) * GREATEST(
+                0,
+                LEAST(
+                  256,
+                  (
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m0", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m0", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m0", 0)
+                        END * 256
+                      ) + 9
                     ) // 10
                   )
                 )
               )
             )
-          ) // (
-            "__dpsql_size" * 3
+          ),
+          SUM(
+            (
+              GREATEST(
+                0,
+                LEAST(
+                  256,
+                  (
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m1", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m1", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m1", 0)
+                        END * 256
+                      ) + 4194303999
+                    ) // 4194304000
+                  )
+                )
+              ) * GREATEST(
+                0,
+                LEAST(
+                  256,
+                  (
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m1", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m1", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m1", 0)
+                        END * 256
+                      ) + 4194303999
+                    ) // 4194304000
+                  )
+                )
+              )
+            )
+          )
+        ),
+        SUM(
+          (
+            GREATEST(
+              0,
+              LEAST(
+                256,
+                (
+                  (
+                    (
+                      CASE
+                        WHEN COALESCE("__dpsql_m2", 0) <= 0
+                        THEN (
+                          COALESCE("__dpsql_m2", 0) * (
+                            -1
+                          )
+                        )
+                        ELSE COALESCE("__dpsql_m2", 0)
+                      END * 256
+                    ) + 9
+                  ) // 10
+                )
+              )
+            ) * GREATEST(
+              0,
+              LEAST(
+                256,
+                (
+                  (
+                    (
+                      CASE
+                        WHEN COALESCE("__dpsql_m2", 0) <= 0
+                        THEN (
+                          COALESCE("__dpsql_m2", 0) * (
+                            -1
+                          )
+                        )
+                        ELSE COALESCE("__dpsql_m2", 0)
+                      END * 256
+                    ) + 9
+                  ) // 10
+                )
+              )
+            )
           )
         )
-      )
-    ) AS BIGINT) AS "__dpsql_share"
-  FROM "__dpsql_counted"
-  JOIN "__dpsql_counted_sizes"
-    USING ("__dpsql_unit")
-  GROUP BY
-    "__dpsql_unit",
-    "__dpsql_size"
+      ) AS "__dpsql_squares",
+      GREATEST(
+        GREATEST(
+          SUM(
+            GREATEST(
+              0,
+              LEAST(
+                256,
+                (
+                  (
+                    (
+                      CASE
+                        WHEN COALESCE("__dpsql_m0", 0) <= 0
+                        THEN (
+                          COALESCE("__dpsql_m0", 0) * (
+                            -1
+                          )
+                        )
+                        ELSE COALESCE("__dpsql_m0", 0)
+                      END * 256
+                    ) + 9
+                  ) // 10
+                )
+              )
+            )
+          ),
+          SUM(
+            GREATEST(
+              0,
+              LEAST(
+                256,
+                (
+                  (
+                    (
+                      CASE
+                        WHEN COALESCE("__dpsql_m1", 0) <= 0
+                        THEN (
+                          COALESCE("__dpsql_m1", 0) * (
+                            -1
+                          )
+                        )
+                        ELSE COALESCE("__dpsql_m1", 0)
+                      END * 256
+                    ) + 4194303999
+                  ) // 4194304000
+                )
+              )
+            )
+          )
+        ),
+        SUM(
+          GREATEST(
+            0,
+            LEAST(
+              256,
+              (
+                (
+                  (
+                    CASE
+                      WHEN COALESCE("__dpsql_m2", 0) <= 0
+                      THEN (
+                        COALESCE("__dpsql_m2", 0) * (
+                          -1
+                        )
+                      )
+                      ELSE COALESCE("__dpsql_m2", 0)
+                    END * 256
+                  ) + 9
+                ) // 10
+              )
+            )
+          )
+        )
+      ) AS "__dpsql_sums"
+    FROM "__dpsql_counted"
+    GROUP BY
+      "__dpsql_unit"
+  )
 );
 
--- __dpsql_released_0, counting: f4b80b198dd4daf7
+-- __dpsql_released_0, counting: e4a0eaddda819047
 SELECT
   "__dpsql_rid",
   CAST(GREATEST(
@@ -616,21 +989,241 @@ FROM (
     SELECT
       "__dpsql_unit",
       CASE
-        WHEN "__dpsql_size" <= 20
+        WHEN "__dpsql_squares" <= 655360
         THEN 65536
-        ELSE CAST(FLOOR(SQRT((
-          85899345920 // "__dpsql_size"
-        ))) AS BIGINT)
+        ELSE CAST(FLOOR(SQRT(CAST((
+          2814749767106560 // "__dpsql_squares"
+        ) AS BIGINT))) AS BIGINT)
       END AS "__dpsql_weight"
-    FROM "__dpsql_counted_sizes"
+    FROM "__dpsql_counted_sizes" AS s
+    JOIN (
+      SELECT
+        "__dpsql_unit",
+        GREATEST(
+          GREATEST(
+            SUM(
+              (
+                GREATEST(
+                  0,
+                  LEAST(
+                    256,
+                    (
+                      (
+                        (
+                          CASE
+                            WHEN COALESCE("__dpsql_m0", 0) <= 0
+                            THEN (
+                              COALESCE("__dpsql_m0", 0) * (
+                                -1
+                              )
+                            )
+                            ELSE COALESCE("__dpsql_m0", 0)
+                          END * 256
+                        ) + 9
+                      ) // 10
+                    )
+                  )
+                ) * GREATEST(
+                  0,
+                  LEAST(
+                    256,
+                    (
+                      (
+                        (
+                          CASE
+                            WHEN COALESCE("__dpsql_m0", 0) <= 0
+                            THEN (
+                              COALESCE("__dpsql_m0", 0) * (
+                                -1
+                              )
+                            )
+                            ELSE COALESCE("__dpsql_m0", 0)
+                          END * 256
+                        ) + 9
+                      ) // 10
+                    )
+                  )
+                )
+              )
+            ),
+            SUM(
+              (
+                GREATEST(
+                  0,
+                  LEAST(
+                    256,
+                    (
+                      (
+                        (
+                          CASE
+                            WHEN COALESCE("__dpsql_m1", 0) <= 0
+                            THEN (
+                              COALESCE("__dpsql_m1", 0) * (
+                                -1
+                              )
+                            )
+                            ELSE COALESCE("__dpsql_m1", 0)
+                          END * 256
+                        ) + 4194303999
+                      ) // 4194304000
+                    )
+                  )
+                ) * GREATEST(
+                  0,
+                  LEAST(
+                    256,
+                    (
+                      (
+                        (
+                          CASE
+                            WHEN COALESCE("__dpsql_m1", 0) <= 0
+                            THEN (
+                              COALESCE("__dpsql_m1", 0) * (
+                                -1
+                              )
+                            )
+                            ELSE COALESCE("__dpsql_m1", 0)
+                          END * 256
+                        ) + 4194303999
+                      ) // 4194304000
+                    )
+                  )
+                )
+              )
+            )
+          ),
+          SUM(
+            (
+              GREATEST(
+                0,
+                LEAST(
+                  256,
+                  (
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m2", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m2", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m2", 0)
+                        END * 256
+                      ) + 9
+                    ) // 10
+                  )
+                )
+              ) * GREATEST(
+                0,
+                LEAST(
+                  256,
+                  (
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m2", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m2", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m2", 0)
+                        END * 256
+                      ) + 9
+                    ) // 10
+                  )
+                )
+              )
+            )
+          )
+        ) AS "__dpsql_squares",
+        GREATEST(
+          GREATEST(
+            SUM(
+              GREATEST(
+                0,
+                LEAST(
+                  256,
+                  (
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m0", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m0", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m0", 0)
+                        END * 256
+                      ) + 9
+                    ) // 10
+                  )
+                )
+              )
+            ),
+            SUM(
+              GREATEST(
+                0,
+                LEAST(
+                  256,
+                  (
+                    (
+                      (
+                        CASE
+                          WHEN COALESCE("__dpsql_m1", 0) <= 0
+                          THEN (
+                            COALESCE("__dpsql_m1", 0) * (
+                              -1
+                            )
+                          )
+                          ELSE COALESCE("__dpsql_m1", 0)
+                        END * 256
+                      ) + 4194303999
+                    ) // 4194304000
+                  )
+                )
+              )
+            )
+          ),
+          SUM(
+            GREATEST(
+              0,
+              LEAST(
+                256,
+                (
+                  (
+                    (
+                      CASE
+                        WHEN COALESCE("__dpsql_m2", 0) <= 0
+                        THEN (
+                          COALESCE("__dpsql_m2", 0) * (
+                            -1
+                          )
+                        )
+                        ELSE COALESCE("__dpsql_m2", 0)
+                      END * 256
+                    ) + 9
+                  ) // 10
+                )
+              )
+            )
+          )
+        ) AS "__dpsql_sums"
+      FROM "__dpsql_counted"
+      GROUP BY
+        "__dpsql_unit"
+    )
+      USING ("__dpsql_unit")
   )
     USING ("__dpsql_unit")
 )
 GROUP BY
   "__dpsql_rid";
 
--- postgresql: 89b3ef9ddd8fb0cb
--- spark: bf6c43ffd7c67991
+-- postgresql: 9b632611e935baa4
+-- spark: 0de3531ef762a8fe
 
 -- title: Keys alone, named in rounds
 -- world: small
