@@ -11,10 +11,12 @@ depends on public parameters and on what earlier steps *released*, on nothing el
    round's threshold are named, and their rows are left out of later rounds, where units divide
    their weight anew among what is left. Small first rounds take the largest keys out of the way of
    the others.
-3. **A second pilot**: how many units have 1, 2-3, ... *named* keys, and how much they add to one on
-   average, of the most that a unit may. It chooses a cap C.
+3. **A second pilot**: how many units have 1, 2-3, ... *named* keys. Where values are counted, how
+   large the l2 norms are of what units add to these, and how much larger than that their sums. It
+   chooses a cap C, and tells how much that takes.
 4. **Counting** the named keys, whose set is public by then: a unit that has m of them counts min(1,
-   sqrt(C/m)) in each. There is no threshold and no sampling.
+   sqrt(C/m)) in each, and min(1, sqrt(C)/n) of what it adds, of norm n. There is no threshold and
+   no sampling.
 5. **Scaling**, which is free: narrow rounds see little of a unit, but tell keys apart with little
    noise. Each round's values are multiplied by what the counting says they are too small by, and
    both are averaged by their variances.
@@ -31,7 +33,8 @@ delta on a lower threshold for what the second round has measured.
 **Guarantee.** Neighbours differ in one unit. Fix what earlier steps released.
 
 * A pilot counts each unit in one bucket, so adding one moves one count by 1: rho = 1/(2 sigma**2).
-  A unit's part in the sum of the second one is 1 at most, at the same price.
+  A unit's part in the sum of the second one is 1 at most, at the same price. So are the parts of
+  the second pilot, which divide its budget.
 * The rounds together are delta-approximate rho-zCDP, with the sums of what they draw and of their
   chances to name a key of one unit, however many of them there are
   (:mod:`dpsql.privacy.mechanisms.naming`). The only round of units with one key is a weighted
