@@ -151,7 +151,7 @@ def _valued(sources: Sequence[MeasureColumns]) -> list[MeasureColumns]:
 def _adding(
     whole: Iterable[Pairs], spec: Specification, among: GroupFlags, rows: int
 ) -> Iterator[tuple[Pairs, Contributions]]:
-    """Yield the pairs whose groups are looked at, with what they add at a number of rows."""
+    """Yield the pairs of chosen groups with their contributions at a number of rows."""
     bounds, fields = replace(spec, max_rows=rows), tallies_of(spec)
     for pairs in _among(whole, among):
         yield pairs, Contributions(bounds, fields, pairs)

@@ -156,7 +156,7 @@ class ReleaseKind(ABC):
 
     @property
     def later_columns(self) -> frozenset[str]:
-        """Name the drawn columns that stored releases may lack, as of an earlier format."""
+        """The drawn columns that stored releases may lack, as of an earlier format."""
         return frozenset()
 
     @property

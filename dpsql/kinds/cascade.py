@@ -218,7 +218,7 @@ class CascadeKind(ReleaseKind):
         return self.plan.block.parameters.rows_limit
 
     def measured(self, index: int, columns: Sequence[FloatArray]) -> Sequence[FloatArray]:
-        """Return the measures of an aggregate as they were counted: before what that takes."""
+        """Return the measures of an aggregate as they were counted."""
         number = len(self.plan.block.aggregates[index].measures)
         return columns[-2 - number : -2]
 
@@ -251,7 +251,7 @@ class CascadeKind(ReleaseKind):
 
     @property
     def later_columns(self) -> frozenset[str]:
-        """Name the support columns that releases of before lack: what weighing takes."""
+        """The support columns of losses, which earlier releases lack."""
         block = self.plan.block
         return frozenset(
             supports[-2]
@@ -720,7 +720,7 @@ class CascadeSQL:
 
     @property
     def unit_norms(self) -> Sql:
-        """Count how many units have each square of the norm of what they add to counted groups.
+        """The numbers of units by the square of the norm of what they add to counted groups.
 
         In the most that a unit may add to one, rounded up. One unit more or less changes one of
         these counts, by one.
@@ -743,7 +743,7 @@ class CascadeSQL:
 
     @property
     def norm_shares(self) -> Sql:
-        """The sum of the shares that norms above 1 have in what units add, in steps.
+        """The sum of the shares of norms above 1 in the sums of units, in steps.
 
         One unit more or less changes the sum by ``WHOLE_SHARE`` at most.
         """

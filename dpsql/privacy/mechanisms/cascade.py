@@ -128,9 +128,9 @@ _SPREAD = 16  # numbers of keys that stand for a bucket, where what a cap loses 
 _LEAST_RATIO = 0.5
 _MEAN_ABSOLUTE = 0.8  # of Gaussian noise, in standard deviations
 _NORM_BUCKETS = 8  # of norms rounded up: the last has those above 127
-_ODDS: Final[NDArray[np.float64]] = 0.03 * np.power(0.5, np.arange(_NORM_BUCKETS))
+_ODDS: Final[NDArray[np.float64]] = 0.01 * np.power(0.5, np.arange(_NORM_BUCKETS))
 """The odds of each bucket of norms: units in one lose twice as much as in the one before."""
-_ABOVE = 1.0  # standard deviations by which intervals suppose more units than are shown
+_ABOVE = 0.5  # standard deviations by which intervals suppose more units than are shown
 _USUAL_SHARE = 0.6  # of norms, as of units that add something to three groups
 _DOUBT = 2.0  # standard deviations of units that are supposed to have it
 _LEAST_SHARE = 0.2  # of a norm in a sum: as of units that add as much to each of 25 groups
@@ -170,7 +170,7 @@ class CascadeRows(Protocol):
         """
 
     def norm_shares(self, named: Integers64) -> int:
-        """Sum, in steps, the l2 norm of what each unit adds by its l1 norm, if that square is > 1.
+        """Sum, in steps, the l2 norms of units above 1, each divided by the l1 norm.
 
         In the named groups; of several values it is the larger norm of each kind.
         """
