@@ -130,7 +130,8 @@ _MEAN_ABSOLUTE = 0.8  # of Gaussian noise, in standard deviations
 _NORM_BUCKETS = 8  # of norms rounded up: the last has those above 127
 _ODDS: Final[NDArray[np.float64]] = 0.01 * np.power(0.5, np.arange(_NORM_BUCKETS))
 """The odds of each bucket of norms: units in one lose twice as much as in the one before."""
-_ABOVE = 0.5  # standard deviations by which intervals suppose more units than are shown
+_TOLD = 3.0  # times these odds, by which intervals suppose units
+_ABOVE = 1.0  # standard deviations by which intervals suppose more units than are shown
 _USUAL_SHARE = 0.6  # of norms, as of units that add something to three groups
 _DOUBT = 2.0  # standard deviations of units that are supposed to have it
 _LEAST_SHARE = 0.2  # of a norm in a sum: as of units that add as much to each of 25 groups
@@ -618,7 +619,7 @@ class Cascade(Usual):
         )
         spread = 1 / min(1.0, max(_LEAST_SHARE, share))
         cap = self._best_cap(units, squares, spread, scale, groups, CAP_CHOICES[-1]).cap
-        more = pilot.expected(seen + _ABOVE * pilot.noise.noise.std, odds)
+        more = pilot.expected(seen + _ABOVE * pilot.noise.noise.std, _TOLD * odds)
         lost = np.maximum(more, beyond) @ _taken(squares, spread, cap)
         return ChosenCap(cap, float(lost))
 
