@@ -96,7 +96,7 @@ from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.rewrite.contributions import Gathered, summed
 from dpsql.sql.rewrite.rewrite import Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows
-from dpsql.sql.rewrite.weighting import WEIGHT, rows_within, unit_weight, weight_within
+from dpsql.sql.rewrite.weighting import UNIT_WEIGHT, rows_within, unit_weight, weight_within
 
 STAGED_PAIRS, NAMED_IDS, LEFT_PAIRS, COUNTED_PAIRS, PASSED_PAIRS = (
     f"{INTERNAL_PREFIX}{name}" for name in ("staged", "named", "left", "counted", "passed")
@@ -104,7 +104,7 @@ STAGED_PAIRS, NAMED_IDS, LEFT_PAIRS, COUNTED_PAIRS, PASSED_PAIRS = (
 _RAW_PAIRS = f"{INTERNAL_PREFIX}pairs"
 _STAGED = 60  # percent, once the pairs are on the stage
 _OF_A_STEP = 7
-_SQUARES, _SUMS, _UNIT_WEIGHT = "squares", "sums", "unit_weight"
+_SQUARES, _SUMS, _WEIGHT_OF_UNITS = "squares", "sums", "weight_of_units"
 _MOST: Final = MOST_ROWS * MOST_SQUARES * SQUARE_STEPS  # that a norm of a unit has, or its square
 _KEPT: Final = 1  # groups of a unit, a number in the text of statements
 
@@ -782,10 +782,10 @@ class CascadeSQL:
         counted, sizes = _counted(rows), sql("{} s", quoted(sizes_of(COUNTED_PAIRS)))
         weights = dict[str, Ranged]()
         if any(measure.kind is MeasureKind.UNITS for measure, _ in counted):
-            weights[_UNIT_WEIGHT] = unit_weight(rows, caps.units)
+            weights[_WEIGHT_OF_UNITS] = unit_weight(rows, caps.units)
         if _valued(rows):
             squares = column(rows.internal(_SQUARES), 0, _MOST, wide=True, dialect=rows.dialect)
-            weights[WEIGHT] = weight_within(squares, caps.values)
+            weights[UNIT_WEIGHT] = weight_within(squares, caps.values)
             sizes = sql(
                 "{} JOIN {} USING ({})", sizes, rows.dialect.derived(_norms(rows, most)), rows.unit
             )
@@ -928,8 +928,8 @@ def _part(rows: PrivateRows, measure: Measure, name: Sql, most: int) -> Ranged:
     limit = rows.plan.block.parameters.rows_limit
     reach, longest = max(1, measure.reach(limit)), max(1, measure.reach(most))
     added = _added(rows, measure, name, most).or_zero()
-    above = added.split(0, added * -1, lambda positive: positive) * PART_STEPS
-    return ((above + (reach - 1)) // reach).clamped(0, -(-longest * PART_STEPS // reach)).narrowed()
+    steps = added.larger(added * -1) * PART_STEPS
+    return ((steps + (reach - 1)) // reach).clamped(0, -(-longest * PART_STEPS // reach)).narrowed()
 
 
 def _value_columns(rows: PrivateRows) -> list[Sql]:
@@ -1032,7 +1032,7 @@ def _units(plan: BlockPlan) -> Measure:
 
 
 def _total(rows: PrivateRows, measure: Measure, name: Sql, most: int) -> Sql:
-    weight = _UNIT_WEIGHT if measure.kind is MeasureKind.UNITS else WEIGHT
+    weight = _WEIGHT_OF_UNITS if measure.kind is MeasureKind.UNITS else UNIT_WEIGHT
     return summed(rows, measure, _added(rows, measure, name, most), weight)
 
 

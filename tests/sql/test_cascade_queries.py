@@ -58,6 +58,7 @@ from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit,
 from dpsql.policy.parameters import Automatic, Maxima, Overrides, Parameters, check_value
 from dpsql.policy.resolve import resolve
 from dpsql.privacy.accounting.zcdp import Composition, rho_from_epsilon
+from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps
 from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,
     NAMED_ALONE,
@@ -70,6 +71,7 @@ from dpsql.privacy.mechanisms.cascade import (
 from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.mechanisms.set_union_weights import vote
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
+from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.results.explanation import explain_block
 
 COLUMNS = (("u", "BIGINT"), ("a", "INTEGER"), ("f", "DOUBLE"), ("s", "VARCHAR"), ("i", "INTEGER"))
@@ -567,7 +569,8 @@ def test_explain_shows_steps_shares_noise_and_thresholds() -> None:
         "naming, round 2",
         "naming, round 3",
         "pilot of named groups per unit",
-        "pilot of units' shares",
+        "pilot of units' norms",
+        "pilot of norms' shares",
         "counting units",
         "counting sum(i)",
         "counting centered_sum(i)",
@@ -578,6 +581,47 @@ def test_explain_shows_steps_shares_noise_and_thresholds() -> None:
     low, high = steps[2].thresholds or (0, 0)
     assert 0 < low < high
     json.dumps([str(step) for step in steps])
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"), [(QUESTIONS[0], 1), (QUESTIONS[1], 2), (QUESTIONS[2], 3)]
+)
+def test_what_the_second_pilot_draws_costs_its_share(
+    question: str, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever histograms and sums there are."""
+    drawn: list[float] = []
+    add = IndependentNoise.add
+
+    def counted(self: IndependentNoise, values: NDArray[np.int64], source: EntropySource) -> Steps:
+        drawn.append(self.rho(1))
+        return add(self, values, source)
+
+    monkeypatch.setattr(IndependentNoise, "add", counted)
+    plan = asked(question, epsilon=60.0, delta=1e-6).plans[0]
+    rows: list[Row] = [(u, u % 3, float(u % 2), "1", 1) for u in range(200) for _ in range(2)]
+    with staged(plan, [*rows, *((u, u % 2, 1.0, "1", 1) for u in range(200))]) as mine:
+        named = draw_cascade(plan, mine.exact, SeededSource(1)).named
+    assert len(named.ids) > 0
+    assert not named.alone
+    cascade = CascadeKind(plan).cascade
+    limit = cascade.price.rho * cascade.shares.second_pilot
+    pilots = [rho for rho in drawn if rho == pytest.approx(limit / parts, rel=1e-6)]  # no others
+    assert len(pilots) == parts
+    assert sum(pilots) <= limit
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+@pytest.mark.parametrize("ends", [(-9.0, 0.0), (-9.0, -5.0), (0.0, 0.0), (5.0, 9.0)])
+def test_sums_of_one_sign_have_norms(ends: tuple[float, float], drawn: bool) -> None:
+    table = replace(RULES.tables["r"], columns={"i": ColumnPolicy(*ends)})
+    rules = replace(RULES, tables={"r": table})
+    question = "SELECT a, sum(i), sum(-i) FROM r GROUP BY a"
+    (plan,) = planned(
+        question, SCHEMA, rules, max_groups_contributed="auto", max_rows_contributed=2
+    ).plans
+    plan = scaled(plan) if drawn else plan
+    assert audited(plan, HEAVY, frozenset((key,) for key in range(4)), 2, 2) == []
 
 
 def test_what_auto_cannot_answer_yet_is_refused_and_named() -> None:

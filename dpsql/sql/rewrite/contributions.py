@@ -20,7 +20,7 @@ from dpsql.ir.measures import Lattice, Measure, MeasureKind
 from dpsql.sql.expressions.proven_integers import Ranged, column, count
 from dpsql.sql.expressions.ranges import Numbers, numbers_of
 from dpsql.sql.rewrite.rows import PrivateRows
-from dpsql.sql.rewrite.weighting import WEIGHT, weighted_sum
+from dpsql.sql.rewrite.weighting import UNIT_WEIGHT, weighted_sum
 
 _SATURATION = 2**62
 
@@ -211,7 +211,9 @@ def _bounded(measure: Measure, found: Ranged, max_rows: int) -> Ranged:
     return found.clamped(low, high)
 
 
-def summed(rows: PrivateRows, measure: Measure, contribution: Ranged, weight: str = WEIGHT) -> Sql:
+def summed(
+    rows: PrivateRows, measure: Measure, contribution: Ranged, weight: str = UNIT_WEIGHT
+) -> Sql:
     """Total the contributions to a group, saturated far above any real total.
 
     ``weight`` is the internal column of the units' weights, where there are some.

@@ -15,7 +15,7 @@ from dpsql.privacy.mechanisms.weighted_histogram import MOST_NORM, SQUARE_STEPS,
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.rewrite.rows import PrivateRows
 
-WEIGHT: Final = "weight"
+UNIT_WEIGHT: Final = "weight"
 """The internal column of a unit's weight."""
 _ROOMY: Final = 2**48
 
@@ -71,7 +71,7 @@ def weighted(
         kept=bounding.kept,
         size=size,
     )
-    weight = sql("{} AS {}", unit_weight(rows, bounding.groups).sql, rows.internal(WEIGHT))
+    weight = sql("{} AS {}", unit_weight(rows, bounding.groups).sql, rows.internal(UNIT_WEIGHT))
     stored = ((all_pairs, pairs), (all_sizes, sizes))
     steps = [rows.dialect.materialized(name, written) for name, written in stored]
     both = derived(sql("{} UNION ALL {}", few, many))
@@ -118,7 +118,7 @@ def rows_within(plan: BlockPlan) -> int:
 
 
 def weighted_sum(
-    rows: PrivateRows, measure: Measure, contribution: Ranged, weight_name: str = WEIGHT
+    rows: PrivateRows, measure: Measure, contribution: Ranged, weight_name: str = UNIT_WEIGHT
 ) -> Ranged:
     """Sum contributions times weights, each product divided and rounded towards zero.
 

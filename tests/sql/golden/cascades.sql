@@ -186,14 +186,14 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- __dpsql_released_0, counting: 6fdca05da9dec8cb
+-- __dpsql_released_0, counting: a4adaf2d88601f8f
 SELECT
   "__dpsql_rid",
-  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_unit_weight"))) AS BIGINT) AS "__dpsql_m0"
+  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight_of_units"))) AS BIGINT) AS "__dpsql_m0"
 FROM (
   SELECT
     "__dpsql_rid",
-    "__dpsql_unit_weight"
+    "__dpsql_weight_of_units"
   FROM "__dpsql_counted"
   JOIN (
     SELECT
@@ -204,7 +204,7 @@ FROM (
         ELSE CAST(FLOOR(SQRT((
           85899345920 // "__dpsql_size"
         ))) AS BIGINT)
-      END AS "__dpsql_unit_weight"
+      END AS "__dpsql_weight_of_units"
     FROM "__dpsql_counted_sizes" AS s
   )
     USING ("__dpsql_unit")
@@ -212,8 +212,8 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- postgresql: c53b6305647e861e
--- spark: a96a5cc6b7d1a83d
+-- postgresql: 3276158bd69b1e7d
+-- spark: 65ea97e10cf2afb9
 
 -- title: Rows and sums of named groups, with a minimum of units
 -- world: small
@@ -476,7 +476,7 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- __dpsql_released_0, norms: ffb371abba1ef0b1
+-- __dpsql_released_0, norms: 08f10579de1b43b1
 SELECT
   "__dpsql_square",
   COUNT(*) AS "__dpsql_units"
@@ -501,15 +501,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m0", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m0", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m0", 0), (
+                          COALESCE("__dpsql_m0", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m0", 0)
-                        END * 256
+                        )) * 256
                       ) + 9
                     ) // 10
                   )
@@ -521,15 +517,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m0", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m0", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m0", 0), (
+                          COALESCE("__dpsql_m0", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m0", 0)
-                        END * 256
+                        )) * 256
                       ) + 9
                     ) // 10
                   )
@@ -546,15 +538,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m1", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m1", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m1", 0), (
+                          COALESCE("__dpsql_m1", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m1", 0)
-                        END * 256
+                        )) * 256
                       ) + 4194303999
                     ) // 4194304000
                   )
@@ -566,15 +554,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m1", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m1", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m1", 0), (
+                          COALESCE("__dpsql_m1", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m1", 0)
-                        END * 256
+                        )) * 256
                       ) + 4194303999
                     ) // 4194304000
                   )
@@ -592,15 +576,11 @@ FROM (
                 (
                   (
                     (
-                      CASE
-                        WHEN COALESCE("__dpsql_m2", 0) <= 0
-                        THEN (
-                          COALESCE("__dpsql_m2", 0) * (
-                            -1
-                          )
+                      GREATEST(COALESCE("__dpsql_m2", 0), (
+                        COALESCE("__dpsql_m2", 0) * (
+                          -1
                         )
-                        ELSE COALESCE("__dpsql_m2", 0)
-                      END * 256
+                      )) * 256
                     ) + 9
                   ) // 10
                 )
@@ -612,15 +592,11 @@ FROM (
                 (
                   (
                     (
-                      CASE
-                        WHEN COALESCE("__dpsql_m2", 0) <= 0
-                        THEN (
-                          COALESCE("__dpsql_m2", 0) * (
-                            -1
-                          )
+                      GREATEST(COALESCE("__dpsql_m2", 0), (
+                        COALESCE("__dpsql_m2", 0) * (
+                          -1
                         )
-                        ELSE COALESCE("__dpsql_m2", 0)
-                      END * 256
+                      )) * 256
                     ) + 9
                   ) // 10
                 )
@@ -639,15 +615,11 @@ FROM (
                 (
                   (
                     (
-                      CASE
-                        WHEN COALESCE("__dpsql_m0", 0) <= 0
-                        THEN (
-                          COALESCE("__dpsql_m0", 0) * (
-                            -1
-                          )
+                      GREATEST(COALESCE("__dpsql_m0", 0), (
+                        COALESCE("__dpsql_m0", 0) * (
+                          -1
                         )
-                        ELSE COALESCE("__dpsql_m0", 0)
-                      END * 256
+                      )) * 256
                     ) + 9
                   ) // 10
                 )
@@ -662,15 +634,11 @@ FROM (
                 (
                   (
                     (
-                      CASE
-                        WHEN COALESCE("__dpsql_m1", 0) <= 0
-                        THEN (
-                          COALESCE("__dpsql_m1", 0) * (
-                            -1
-                          )
+                      GREATEST(COALESCE("__dpsql_m1", 0), (
+                        COALESCE("__dpsql_m1", 0) * (
+                          -1
                         )
-                        ELSE COALESCE("__dpsql_m1", 0)
-                      END * 256
+                      )) * 256
                     ) + 4194303999
                   ) // 4194304000
                 )
@@ -686,15 +654,11 @@ FROM (
               (
                 (
                   (
-                    CASE
-                      WHEN COALESCE("__dpsql_m2", 0) <= 0
-                      THEN (
-                        COALESCE("__dpsql_m2", 0) * (
-                          -1
-                        )
+                    GREATEST(COALESCE("__dpsql_m2", 0), (
+                      COALESCE("__dpsql_m2", 0) * (
+                        -1
                       )
-                      ELSE COALESCE("__dpsql_m2", 0)
-                    END * 256
+                    )) * 256
                   ) + 9
                 ) // 10
               )
@@ -710,7 +674,7 @@ FROM (
 GROUP BY
   "__dpsql_square";
 
--- __dpsql_released_0, shares of norms: ad57ec867097886b
+-- __dpsql_released_0, shares of norms: b4270d5351eb2820
 SELECT
   CAST(COALESCE(SUM("__dpsql_share"), 0) AS BIGINT) AS "__dpsql_share"
 FROM (
@@ -744,15 +708,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m0", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m0", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m0", 0), (
+                          COALESCE("__dpsql_m0", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m0", 0)
-                        END * 256
+                        )) * 256
                       ) + 9
                     ) // 10
                   )
@@ -764,15 +724,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m0", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m0", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m0", 0), (
+                          COALESCE("__dpsql_m0", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m0", 0)
-                        END * 256
+                        )) * 256
                       ) + 9
                     ) // 10
                   )
@@ -789,15 +745,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m1", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m1", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m1", 0), (
+                          COALESCE("__dpsql_m1", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m1", 0)
-                        END * 256
+                        )) * 256
                       ) + 4194303999
                     ) // 4194304000
                   )
@@ -809,15 +761,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m1", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m1", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m1", 0), (
+                          COALESCE("__dpsql_m1", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m1", 0)
-                        END * 256
+                        )) * 256
                       ) + 4194303999
                     ) // 4194304000
                   )
@@ -835,15 +783,11 @@ FROM (
                 (
                   (
                     (
-                      CASE
-                        WHEN COALESCE("__dpsql_m2", 0) <= 0
-                        THEN (
-                          COALESCE("__dpsql_m2", 0) * (
-                            -1
-                          )
+                      GREATEST(COALESCE("__dpsql_m2", 0), (
+                        COALESCE("__dpsql_m2", 0) * (
+                          -1
                         )
-                        ELSE COALESCE("__dpsql_m2", 0)
-                      END * 256
+                      )) * 256
                     ) + 9
                   ) // 10
                 )
@@ -855,15 +799,11 @@ FROM (
                 (
                   (
                     (
-                      CASE
-                        WHEN COALESCE("__dpsql_m2", 0) <= 0
-                        THEN (
-                          COALESCE("__dpsql_m2", 0) * (
-                            -1
-                          )
+                      GREATEST(COALESCE("__dpsql_m2", 0), (
+                        COALESCE("__dpsql_m2", 0) * (
+                          -1
                         )
-                        ELSE COALESCE("__dpsql_m2", 0)
-                      END * 256
+                      )) * 256
                     ) + 9
                   ) // 10
                 )
@@ -882,15 +822,11 @@ FROM (
                 (
                   (
                     (
-                      CASE
-                        WHEN COALESCE("__dpsql_m0", 0) <= 0
-                        THEN (
-                          COALESCE("__dpsql_m0", 0) * (
-                            -1
-                          )
+                      GREATEST(COALESCE("__dpsql_m0", 0), (
+                        COALESCE("__dpsql_m0", 0) * (
+                          -1
                         )
-                        ELSE COALESCE("__dpsql_m0", 0)
-                      END * 256
+                      )) * 256
                     ) + 9
                   ) // 10
                 )
@@ -905,15 +841,11 @@ FROM (
                 (
                   (
                     (
-                      CASE
-                        WHEN COALESCE("__dpsql_m1", 0) <= 0
-                        THEN (
-                          COALESCE("__dpsql_m1", 0) * (
-                            -1
-                          )
+                      GREATEST(COALESCE("__dpsql_m1", 0), (
+                        COALESCE("__dpsql_m1", 0) * (
+                          -1
                         )
-                        ELSE COALESCE("__dpsql_m1", 0)
-                      END * 256
+                      )) * 256
                     ) + 4194303999
                   ) // 4194304000
                 )
@@ -929,15 +861,11 @@ FROM (
               (
                 (
                   (
-                    CASE
-                      WHEN COALESCE("__dpsql_m2", 0) <= 0
-                      THEN (
-                        COALESCE("__dpsql_m2", 0) * (
-                          -1
-                        )
+                    GREATEST(COALESCE("__dpsql_m2", 0), (
+                      COALESCE("__dpsql_m2", 0) * (
+                        -1
                       )
-                      ELSE COALESCE("__dpsql_m2", 0)
-                    END * 256
+                    )) * 256
                   ) + 9
                 ) // 10
               )
@@ -951,7 +879,7 @@ FROM (
   )
 );
 
--- __dpsql_released_0, counting: e4a0eaddda819047
+-- __dpsql_released_0, counting: 9b5d84e8dcf34fe3
 SELECT
   "__dpsql_rid",
   CAST(GREATEST(
@@ -1010,15 +938,11 @@ FROM (
                     (
                       (
                         (
-                          CASE
-                            WHEN COALESCE("__dpsql_m0", 0) <= 0
-                            THEN (
-                              COALESCE("__dpsql_m0", 0) * (
-                                -1
-                              )
+                          GREATEST(COALESCE("__dpsql_m0", 0), (
+                            COALESCE("__dpsql_m0", 0) * (
+                              -1
                             )
-                            ELSE COALESCE("__dpsql_m0", 0)
-                          END * 256
+                          )) * 256
                         ) + 9
                       ) // 10
                     )
@@ -1030,15 +954,11 @@ FROM (
                     (
                       (
                         (
-                          CASE
-                            WHEN COALESCE("__dpsql_m0", 0) <= 0
-                            THEN (
-                              COALESCE("__dpsql_m0", 0) * (
-                                -1
-                              )
+                          GREATEST(COALESCE("__dpsql_m0", 0), (
+                            COALESCE("__dpsql_m0", 0) * (
+                              -1
                             )
-                            ELSE COALESCE("__dpsql_m0", 0)
-                          END * 256
+                          )) * 256
                         ) + 9
                       ) // 10
                     )
@@ -1055,15 +975,11 @@ FROM (
                     (
                       (
                         (
-                          CASE
-                            WHEN COALESCE("__dpsql_m1", 0) <= 0
-                            THEN (
-                              COALESCE("__dpsql_m1", 0) * (
-                                -1
-                              )
+                          GREATEST(COALESCE("__dpsql_m1", 0), (
+                            COALESCE("__dpsql_m1", 0) * (
+                              -1
                             )
-                            ELSE COALESCE("__dpsql_m1", 0)
-                          END * 256
+                          )) * 256
                         ) + 4194303999
                       ) // 4194304000
                     )
@@ -1075,15 +991,11 @@ FROM (
                     (
                       (
                         (
-                          CASE
-                            WHEN COALESCE("__dpsql_m1", 0) <= 0
-                            THEN (
-                              COALESCE("__dpsql_m1", 0) * (
-                                -1
-                              )
+                          GREATEST(COALESCE("__dpsql_m1", 0), (
+                            COALESCE("__dpsql_m1", 0) * (
+                              -1
                             )
-                            ELSE COALESCE("__dpsql_m1", 0)
-                          END * 256
+                          )) * 256
                         ) + 4194303999
                       ) // 4194304000
                     )
@@ -1101,15 +1013,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m2", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m2", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m2", 0), (
+                          COALESCE("__dpsql_m2", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m2", 0)
-                        END * 256
+                        )) * 256
                       ) + 9
                     ) // 10
                   )
@@ -1121,15 +1029,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m2", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m2", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m2", 0), (
+                          COALESCE("__dpsql_m2", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m2", 0)
-                        END * 256
+                        )) * 256
                       ) + 9
                     ) // 10
                   )
@@ -1148,15 +1052,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m0", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m0", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m0", 0), (
+                          COALESCE("__dpsql_m0", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m0", 0)
-                        END * 256
+                        )) * 256
                       ) + 9
                     ) // 10
                   )
@@ -1171,15 +1071,11 @@ FROM (
                   (
                     (
                       (
-                        CASE
-                          WHEN COALESCE("__dpsql_m1", 0) <= 0
-                          THEN (
-                            COALESCE("__dpsql_m1", 0) * (
-                              -1
-                            )
+                        GREATEST(COALESCE("__dpsql_m1", 0), (
+                          COALESCE("__dpsql_m1", 0) * (
+                            -1
                           )
-                          ELSE COALESCE("__dpsql_m1", 0)
-                        END * 256
+                        )) * 256
                       ) + 4194303999
                     ) // 4194304000
                   )
@@ -1195,15 +1091,11 @@ FROM (
                 (
                   (
                     (
-                      CASE
-                        WHEN COALESCE("__dpsql_m2", 0) <= 0
-                        THEN (
-                          COALESCE("__dpsql_m2", 0) * (
-                            -1
-                          )
+                      GREATEST(COALESCE("__dpsql_m2", 0), (
+                        COALESCE("__dpsql_m2", 0) * (
+                          -1
                         )
-                        ELSE COALESCE("__dpsql_m2", 0)
-                      END * 256
+                      )) * 256
                     ) + 9
                   ) // 10
                 )
@@ -1222,8 +1114,8 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- postgresql: 9b632611e935baa4
--- spark: 0de3531ef762a8fe
+-- postgresql: b91ab74a1d37ea6d
+-- spark: c45d7f16072b57be
 
 -- title: Keys alone, named in rounds
 -- world: small
