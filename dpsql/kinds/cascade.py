@@ -214,7 +214,7 @@ class CascadeKind(ReleaseKind):
         return np.where(cut, np.clip(np.abs(columns[-1]), 1.0, released), 0.0)
 
     @property
-    def _rows(self) -> int | None:
+    def _rows(self) -> int:
         return self.plan.block.parameters.rows_limit
 
     def measured(self, index: int, columns: Sequence[FloatArray]) -> Sequence[FloatArray]:
@@ -308,7 +308,12 @@ class CascadeKind(ReleaseKind):
     @property
     def bounding(self) -> str:
         """The bound on a unit's contribution to each step."""
-        cascade, rows = self.cascade, rows_per_group(self.plan)
+        cascade, rows, within = self.cascade, rows_per_group(self.plan), rows_within(self.plan)
+        if within > self._rows:
+            rows = (
+                f"where l2 norms are measured in {self._rows:,} rows of a group, and at most "
+                f"{within:,} rows count per unit and group"
+            )
         naming = "its keys weigh at most 1 together in l2 in each round"
         if cascade.shares.ends_after is not None:
             naming += ", of which the second is the last where it names few more than the first"

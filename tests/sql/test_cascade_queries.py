@@ -73,6 +73,7 @@ from dpsql.privacy.mechanisms.set_union_weights import vote
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.results.explanation import explain_block
+from dpsql.sql.rewrite.weighting import rows_within
 
 COLUMNS = (("u", "BIGINT"), ("a", "INTEGER"), ("f", "DOUBLE"), ("s", "VARCHAR"), ("i", "INTEGER"))
 SCHEMA: Schema = schema_of(Table("r", tuple(column_of(*c) for c in COLUMNS)))
@@ -487,6 +488,19 @@ def scaled(plan: BlockPlan) -> BlockPlan:
     """A plan whose number of rows was drawn: it is a scale of norms."""
     found = replace(plan.block.bounds_found or BoundsFound(), rows=True, known=True)
     return replace(plan, block=replace(plan.block, bounds_found=found))
+
+
+def test_explain_says_how_many_rows_of_a_unit_count() -> None:
+    """All rows that are given, and many times a number that was drawn."""
+    plan = asked(QUESTIONS[1], max_rows_contributed=4).plans[0]
+    assert "at most 4 rows per unit and group" in CascadeKind(plan).bounding
+    assert rows_within(plan) == 4
+    drawn = scaled(plan)
+    assert "measured in 4 rows of a group" in CascadeKind(drawn).bounding
+    assert "at most 512 rows count per unit and group" in CascadeKind(drawn).bounding
+    found = replace(drawn.block.bounds_found or BoundsFound(), most_rows=30)
+    limited = replace(drawn, block=replace(drawn.block, bounds_found=found))
+    assert "at most 30 rows count per unit and group" in CascadeKind(limited).bounding
 
 
 HEAVY: list[Row] = [(1, key, 1.0, "1", 5) for key in range(4) for _ in range(1 + 40 * (key == 0))]
