@@ -21,7 +21,8 @@ import dpsql
 from dpsql.core.schema import Table, schema_of
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.kinds.cascade import CascadeKind
+from dpsql.ir.query import BoundsFound
+from dpsql.kinds.cascade import CascadeKind, units_alone
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.mechanisms.cascade import CAP_CHOICES, Caps
@@ -222,7 +223,10 @@ UNDECLARED = replace(RULES, tables={"r": replace(RULES.tables["r"], columns={})}
 def test_bounds_that_the_usual_number_bears_are_borne_without_one(
     measures: list[str], epsilon: float, rows: int, minimum: int
 ) -> None:
-    """By the statements of every step, too, at the least and the largest cap."""
+    """By the statements of every step, too, at the least and the largest cap.
+
+    Also where the number of rows is one that was drawn, of which many times as many count.
+    """
     sql = f"SELECT k, {', '.join(measures)} FROM r GROUP BY k"
     parameters: dict[str, Any] = {
         "epsilon": epsilon,
@@ -239,9 +243,15 @@ def test_bounds_that_the_usual_number_bears_are_borne_without_one(
         drawn = plan.bounds_choice is not None and plan.bounds_choice.groups is not None
         assert drawn or found.fingerprint == number.fingerprint
         return
-    steps = CascadeKind(plan).sql(7, DUCKDB)
-    for cap in (CAP_CHOICES[0], CAP_CHOICES[-1]):
-        assert steps.totals(Caps(cap, cap))
+    scaled = BoundsFound(rows=True, known=True)
+    drawn = replace(plan, block=replace(plan.block, bounds_found=scaled))
+    for one in (plan, drawn):
+        steps = CascadeKind(one).sql(7, DUCKDB)
+        for cap in (CAP_CHOICES[0], CAP_CHOICES[-1]):
+            assert steps.totals(Caps(cap, cap))
+        if not units_alone(one):
+            assert steps.unit_norms
+            assert steps.norm_shares
 
 
 def chosen(bounding: str) -> dict[str, Any]:
