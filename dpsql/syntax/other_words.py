@@ -207,7 +207,7 @@ def _square(value: exp.Expr) -> exp.Expr:
 
 
 def _end_part(text: exp.Expr, delimiter: exp.Expr, count: exp.Expr) -> exp.Expr:
-    """Read the text before the first delimiter, or behind the last one; others are written later."""
+    """Read the text before the first delimiter, or behind the last; others are written later."""
     if count not in (exp.Literal.number(1), exp.Literal.number(-1)):
         return left_as_written("SUBSTRING_INDEX", [text, delimiter, count])
     return exp.SplitPart(this=text, delimiter=delimiter, part_index=count)

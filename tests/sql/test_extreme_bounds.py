@@ -244,8 +244,8 @@ def test_bounds_that_the_usual_number_bears_are_borne_without_one(
         assert drawn or found.fingerprint == number.fingerprint
         return
     scaled = BoundsFound(rows=True, known=True)
-    drawn = replace(plan, block=replace(plan.block, bounds_found=scaled))
-    for one in (plan, drawn):
+    scale = replace(plan, block=replace(plan.block, bounds_found=scaled))
+    for one in (plan, scale):
         steps = CascadeKind(one).sql(7, DUCKDB)
         for cap in (CAP_CHOICES[0], CAP_CHOICES[-1]):
             assert steps.totals(Caps(cap, cap))
