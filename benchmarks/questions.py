@@ -38,6 +38,18 @@ QUESTIONS = {
         f"SELECT kind, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a, VARIANCE(x) AS v FROM {TABLE} "
         "GROUP BY kind"
     ),
+    "median by 20 categories": Question(
+        f"SELECT kind, percentile_cont(0.5) WITHIN GROUP (ORDER BY x) AS m FROM {TABLE} "
+        "GROUP BY kind"
+    ),
+    "median by item": Question(
+        f"SELECT item, percentile_cont(0.5) WITHIN GROUP (ORDER BY x) AS m FROM {TABLE} "
+        "GROUP BY item"
+    ),
+    "items by 20 categories": Question(
+        f"SELECT kind, COUNT(DISTINCT item) AS n FROM {TABLE} GROUP BY kind"
+    ),
+    "items": Question(f"SELECT DISTINCT item FROM {TABLE}"),
 }
 
 

@@ -57,6 +57,9 @@ class KeptPairs:
             parts.append(_Spilled(place, len(part), len(part.numbers)))
         return cls(parts, stream, file)
 
+    def __len__(self) -> int:
+        return sum(part.pairs if isinstance(part, _Spilled) else len(part) for part in self.parts)
+
     def __iter__(self) -> Iterator[Pairs]:
         for part in self.parts:
             self.stream.proceed()

@@ -8,12 +8,11 @@ many batches they come. Memory is bounded by a share; what is beyond lies in a f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions, Sums
 from dpsql.bounding.left_out import LeftOutSums
@@ -21,10 +20,9 @@ from dpsql.bounding.packing import Packing
 from dpsql.bounding.pairs import (
     HASH_BITS,
     Chunk,
-    Int64s,
+    PairHashes,
     Pairs,
     PairTally,
-    UnitNumbers,
     kept_pairs,
     merged,
     no_pairs,
@@ -40,8 +38,6 @@ _LARGEST: Final = 1 << 62
 _MERGED_AT: Final = 1 << 21  # pairs
 _WORK: Final = 48  # bytes of work for each number of a pair
 _NO_LIMIT: Final = 1 << 62
-PairHashes = Callable[[UnitNumbers, Int64s], NDArray[np.uint64]]
-"""Hashes of pairs of a unit's name and a group."""
 
 
 def bounded(whole: Iterable[Pairs], spec: Specification) -> GroupTotals:

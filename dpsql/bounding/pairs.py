@@ -6,7 +6,7 @@ places for units quickly: who does not get the slot is told from others by compa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final, TypeAlias, TypeGuard
@@ -20,6 +20,8 @@ from dpsql.bounding.specification import Specification
 
 Int64s = NDArray[np.int64]
 UnitNumbers = NDArray[np.uint64]
+PairHashes = Callable[[UnitNumbers, Int64s], NDArray[np.uint64]]
+"""Hashes of pairs of a unit's name and a group."""
 _Flags: TypeAlias = NDArray[np.bool_]
 _Additions: TypeAlias = Int64s | _Flags | None
 """What rows add: steps, 1 where a flag is set, or 1 each."""
@@ -184,6 +186,45 @@ def kept_pairs(spec: Specification, pairs: Pairs) -> Pairs:
     """Keep each unit's first groups in the order of a salted hash, as :func:`kept_flags` says."""
     stays = kept_flags(spec, pairs)
     return pairs if stays is None else pairs.at(np.flatnonzero(stays))
+
+
+def in_parts(whole: Iterable[Pairs]) -> Iterator[tuple[Pairs, bool]]:
+    """Yield pairs, and whether their first unit is the last one of those before.
+
+    So it is only of a unit that is alone in all of its parts: see :func:`by_number`.
+    """
+    last: np.uint64 | None = None
+    for pairs in whole:
+        if len(pairs):
+            yield pairs, last is not None and bool(pairs.units[0] == last)
+            last = pairs.units[-1]
+
+
+def kept_units(spec: Specification, whole: Iterable[Pairs]) -> Iterator[Pairs]:
+    """Keep each unit's first groups, all of a unit at once, also where it comes in parts.
+
+    What a unit keeps of all its groups is what it keeps of those that it keeps of parts.
+    """
+    before: Pairs | None = None
+    for pairs, goes_on in in_parts(whole):
+        kept = kept_pairs(spec, pairs)
+        if before is not None:
+            if goes_on:
+                kept = kept_pairs(spec, merged([before, kept]))
+            else:
+                yield before
+        before = kept
+    if before is not None:
+        yield before
+
+
+def by_number(spec: Specification) -> PairHashes:
+    """Return what divides the groups of a unit that is larger than memory: their numbers.
+
+    So the parts of a unit come in the order of its groups.
+    """
+    shift = np.uint64(WORD_BITS - max(1, (spec.groups - 1).bit_length()))
+    return lambda _, groups: groups.view(np.uint64) << shift
 
 
 def kept_flags(spec: Specification, pairs: Pairs) -> NDArray[np.bool_] | None:

@@ -266,6 +266,13 @@ class Partitions:
         return _Spilled(kept[0].apart, starts, tuple(places), tuple(types))
 
 
+def unit_numbers(names: NDArray[np.uint64], key: np.uint64) -> NDArray[np.uint64]:
+    """Return the numbers of units by their names, as they came into partitions under a key."""
+    blocks = names & np.uint64((1 << (WORD_BITS - PARTITION_BITS)) - 1)
+    in_block = ((names >> _FIRST) - block_hashes(blocks, key)) & np.uint64(PARTITIONS - 1)
+    return (blocks << _IN_BLOCK) | in_block
+
+
 def _joined(parts: Sequence[Sequence[_Array]]) -> list[_Array]:
     if len(parts) == 1:
         return list(parts[0])

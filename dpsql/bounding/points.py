@@ -16,8 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.hashing import hashed_pairs
-from dpsql.bounding.maker import PairHashes
-from dpsql.bounding.pairs import Int64s, Pairs, changes, hashes_of, kept_flags, own_names
+from dpsql.bounding.pairs import (
+    Int64s,
+    PairHashes,
+    Pairs,
+    changes,
+    hashes_of,
+    kept_flags,
+    own_names,
+)
 from dpsql.bounding.specification import Specification
 
 _START_BITS: Final = 32

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions, Sums, quotients
-from dpsql.bounding.pairs import Int64s, Pairs, kept_pairs, tallies_of
+from dpsql.bounding.pairs import Int64s, Pairs, in_parts, kept_units, tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.privacy.mechanisms.cascade import MOST_SQUARES, WHOLE_SHARE, Caps
@@ -37,10 +37,16 @@ def unit_sizes(whole: Iterable[Pairs], among: GroupFlags | None) -> Int64s:
     The count of units with n groups is at place n. One unit moves one of these counts, by one.
     """
     found = np.zeros(1, dtype=np.int64)
-    for pairs in whole:
-        sizes = np.bincount(_sizes(pairs, among))
-        longer = max(len(found), len(sizes))
-        found = _longer(found, longer) + _longer(sizes, longer)
+    size = 0  # of the last unit so far
+    for pairs, goes_on in in_parts(whole):
+        sizes = _sizes(pairs, among)
+        if goes_on:
+            found[size] -= 1
+            sizes[0] += size
+        size = int(sizes[-1])
+        counts = np.bincount(sizes)
+        found = np.pad(found, (0, max(0, len(counts) - len(found))))
+        found[: len(counts)] += counts
     return found
 
 
@@ -78,8 +84,8 @@ def round_weights(
     """
     bounds = replace(spec, kept=kept)
     weights, units = (np.zeros(spec.groups, dtype=np.int64) for _ in range(2))
-    for pairs in _among(whole, among):
-        ours = kept_pairs(bounds, replace(pairs, numbers=()))
+    looked_at = (replace(pairs, numbers=()) for pairs in _among(whole, among))
+    for ours in kept_units(bounds, looked_at):
         np.add.at(weights, ours.groups, _weights(ours, 1))
         np.add.at(units, ours.groups, 1)
     return weights, units
@@ -181,7 +187,3 @@ def _parts(measure: Measure, contributions: Int64s, max_rows: int) -> Int64s:
     if reach < _LARGEST // (2 * MOST_SQUARES * PART_STEPS):
         return -(-np.abs(contributions) * PART_STEPS // reach)
     return np.asarray(-(-abs(contributions.astype(object)) * PART_STEPS // reach)).astype(np.int64)
-
-
-def _longer(counts: Int64s, length: int) -> Int64s:
-    return np.pad(counts, (0, length - len(counts)))

@@ -97,6 +97,11 @@ class Specification:
         """Four others, for samples of a unit's rows: they know nothing of the groups it keeps."""
         return self._words(b"sample")
 
+    @property
+    def order_key(self) -> np.uint64:
+        """The key of a hash that orders units, and knows nothing of their groups."""
+        return np.uint64(self._words(b"order")[0])
+
     def _words(self, purpose: bytes) -> NDArray[np.uint64]:
         salt = self.salt.to_bytes(16, "little")
         digest = blake2b(salt, digest_size=32, person=purpose).digest()

@@ -173,7 +173,12 @@ class CascadeKind(ReleaseKind):
         return self._over(self.private_rows(salt, dialect))
 
     def _over(self, rows: PrivateRows) -> CascadeSQL:
-        return cascade_sql(rows, by_hash=self.cascade.goal is CascadeGoal.KEYS)
+        return cascade_sql(rows, by_hash=self._by_hash)
+
+    @property
+    def _by_hash(self) -> bool:
+        """True where units may vote, each for the first of its keys by their numbers."""
+        return self.cascade.goal is CascadeGoal.KEYS
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write all up to the first round as one statement."""
@@ -186,7 +191,7 @@ class CascadeKind(ReleaseKind):
         with reading.rows.scratch() as scratch:
             keys_of = progress.ending(keys_in(scratch, reading))
             if reading.block.bounded_by.maker is Maker.NUMPY:
-                rows = streamed_steps(reading, scratch, progress.step)
+                rows = streamed_steps(reading, scratch, progress.step, by_hash=self._by_hash)
                 progress.staged(1, 1)
                 yield ExactCascade(rows, rows.totals, keys_of)
                 return
@@ -195,9 +200,7 @@ class CascadeKind(ReleaseKind):
             yield read_cascade(steps, scratch, keys_of, progress, stored)
 
     def bounded_by(self, dialect: Dialect, bounding: BoundingLimit) -> BoundedBy:
-        """Choose NumPy where it bounds all that is asked, other than votes for keys."""
-        if self.cascade.goal is CascadeGoal.KEYS:
-            return BoundedBy(why="keys alone are asked for")
+        """Choose NumPy where it bounds all that is asked."""
         return bounded_by(self.private_rows(0, dialect), bounding, read_often=True)
 
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:

@@ -5,14 +5,16 @@ The choice follows from the plan, the policy, the machine and what is installed,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.maker import bounded, pairs_of_units
 from dpsql.bounding.specification import GroupTotals, Specification
+from dpsql.bounding.unit_order import units_by_hash
 from dpsql.core.processors import processors
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.sql import Sql, name, sql
@@ -24,6 +26,7 @@ from dpsql.kinds.base import GROUPS, BlockReading
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.staged import StoredPairs
 from dpsql.policy.limits import BoundingLimit
+from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.streamed import (
     HASH_COLUMN,
@@ -34,10 +37,10 @@ from dpsql.sql.rewrite.streamed import (
 )
 
 _T = TypeVar("_T")
-_FEW: Final = {False: 2, True: 4}
+_FEW, _FEW_FOR_KEYS, _FEW_READ_OFTEN = 2, 3, 4
 """The processors up to which NumPy, which works on one of them, takes no longer than SQL.
 
-They are more where pairs are read often: then it does a quarter of SQL's work, and else about half.
+It does about half of SQL's work, of keys alone a third, and where pairs are read often a quarter.
 """
 
 
@@ -50,15 +53,18 @@ def bounded_by(
     """
     if bounding is BoundingLimit.SQL:
         return BoundedBy(why="limits.bounding of the policy")
-    if not rows.plan.measures and not rows.plan.quantiles:
+    if rows.known and not rows.plan.measures and not rows.plan.quantiles:
         return BoundedBy(why="nothing is measured")
     streamed = Streamed(rows)
     objection = streamed.objection(read_often=read_often or bool(rows.plan.quantiles))
     if objection is not None:
         return BoundedBy(why=objection)
+    few = _FEW_READ_OFTEN if read_often else _FEW
+    if not rows.plan.measures and not rows.plan.quantiles:
+        few = _FEW_FOR_KEYS
     asked = bounding is BoundingLimit.ANY
-    if not asked and processors() > _FEW[read_often]:
-        return BoundedBy(why=f"it uses all processors, more than {_FEW[read_often]}")
+    if not asked and processors() > few:
+        return BoundedBy(why=f"it uses all processors, more than {few}")
     if not rows.dialect.streams_rows():
         return BoundedBy(why="the engine does not stream rows, or pyarrow is not installed")
     why = "limits.bounding of the policy asks for it" if asked else "less work than in SQL"
@@ -125,11 +131,20 @@ def read_stream(
     return found
 
 
+def ordered_units(pairs: KeptPairs, spec: Specification, scratch: Scratch) -> Iterator[UnitItems]:
+    """Yield the units of kept pairs in the order of a salted hash; errors have fixed texts."""
+    batches = units_by_hash(pairs, spec)
+    while (batch := scratch.worked(lambda: next(batches, None))) is not None:
+        yield batch
+
+
 def specification_of_found(
-    streamed: Streamed, scratch: Scratch, stored: StoredPairs | None
+    streamed: Streamed, scratch: Scratch, stored: StoredPairs | None, *, by_hash: bool = False
 ) -> Specification:
     """Find the keys of rows, stored as GROUPS, and write down the bounds."""
-    number = scratch.store(GROUPS, streamed.groups()) if stored is None else stored.groups
+    number = (
+        scratch.store(GROUPS, streamed.groups(by_hash=by_hash)) if stored is None else stored.groups
+    )
     return streamed.specification(number, stored_hashes(scratch))
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.maker import pairs_of_units
+from dpsql.bounding.pairs import by_number
 from dpsql.bounding.rounds import (
     GroupFlags,
     round_weights,
@@ -22,7 +23,7 @@ from dpsql.bounding.specification import MeasureColumns, Specification
 from dpsql.core.sql import name
 from dpsql.engines.base.engine import IntegerStream, Scratch
 from dpsql.kinds.base import GROUPS, BlockReading
-from dpsql.kinds.streamed import read_stream, specification_of_found
+from dpsql.kinds.streamed import ordered_units, read_stream, specification_of_found
 from dpsql.privacy.mechanisms.cascade import Caps, UnitSizes
 from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
@@ -49,8 +50,8 @@ class StreamedSteps:
     done: Callable[[], None]
 
     def units_in_order(self) -> Iterator[UnitItems]:
-        """Raise ``AssertionError``: votes are for keys, which ``CascadeKind`` leaves to SQL."""
-        raise AssertionError("keys alone are bounded in SQL")
+        """Yield units with their groups in the order of a salted hash, some at a time."""
+        return ordered_units(self.pairs, self.spec, self.scratch)
 
     def unit_sizes(self, named: NDArray[np.int64] | None) -> UnitSizes:
         """Count units by their number of keys, of all keys or of the named ones alone."""
@@ -101,15 +102,16 @@ class StreamedSteps:
 
 
 def streamed_steps(
-    reading: BlockReading, scratch: Scratch, done: Callable[[], None]
+    reading: BlockReading, scratch: Scratch, done: Callable[[], None], *, by_hash: bool = False
 ) -> StreamedSteps:
     """Put rows together to pairs, unless a draw has left them, for steps that are asked for.
 
-    ``done`` is told of each step.
+    ``done`` is told of each step. ``by_hash`` numbers keys in the order of a salted hash, as votes
+    need them.
     """
     plan, stored = reading.plan, reading.pairs
     streamed = Streamed(PrivateRows(plan, reading.salt, reading.dialect))
-    spec = specification_of_found(streamed, scratch, stored)
+    spec = specification_of_found(streamed, scratch, stored, by_hash=by_hash)
     counted = tuple(
         streamed.source(place)
         for place, noisy in enumerate(plan.measures)
@@ -118,7 +120,9 @@ def streamed_steps(
     minimum = plan.block.parameters.min_units_per_group
 
     def work(stream: IntegerStream) -> KeptPairs:
-        return KeptPairs.of(stream, pairs_of_units(stream, spec))
+        return KeptPairs.of(
+            stream, pairs_of_units(stream, spec, by_number(spec) if by_hash else None)
+        )
 
     kept = None if stored is None else stored.kept
     if kept is None:

@@ -34,10 +34,13 @@ from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import BIGINT
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, Scratch
-from dpsql.ir.plan import BlockPlan
-from dpsql.kinds.base import FEW, BlockReading, ReleaseKind
+from dpsql.ir.plan import BlockPlan, BoundedBy, Maker
+from dpsql.kinds.base import FEW, GROUPS, BlockReading, ReleaseKind
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import ReleasedRows
+from dpsql.kinds.streamed import bounded_by
+from dpsql.kinds.streamed_union import streamed_weights_of_keys
+from dpsql.policy.limits import BoundingLimit
 from dpsql.privacy.mechanisms.greedy_union import GreedySetUnion
 from dpsql.privacy.mechanisms.set_union import SetUnion, set_union_in
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS, UnitItems
@@ -104,9 +107,26 @@ class UnionKind(ReleaseKind):
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactUnion]:
         """Store units and their keys, and weigh these."""
-        plan, union = self.plan, self.sql(reading.salt, reading.dialect)
+        plan, keys = self.plan, reading.block.keys
         with reading.rows.scratch() as scratch:
-            yield read_set_union(plan, union, scratch, reading.block.keys, reading.progress)
+            if reading.block.bounded_by.maker is Maker.NUMPY:
+                yield self._streamed(reading, scratch)
+                return
+            union = self.sql(reading.salt, reading.dialect)
+            yield read_set_union(plan, union, scratch, keys, reading.progress)
+
+    def _streamed(self, reading: BlockReading, scratch: Scratch) -> ExactUnion:
+        progress = _WeighingProgress(reading.progress)
+        weights = streamed_weights_of_keys(
+            reading, self.union, scratch, progress.weighed, progress.stored
+        )
+        progress.end()
+        named = _named(self.private_rows(reading.salt, reading.dialect), GROUPS)
+        return ExactUnion(weights, lambda ids: scratch.keys(named, reading.block.keys, ids))
+
+    def bounded_by(self, dialect: Dialect, bounding: BoundingLimit) -> BoundedBy:
+        """Choose NumPy where it bounds the units of such rows."""
+        return bounded_by(self.private_rows(0, dialect), bounding, read_often=True)
 
     def sentences(self, part: Part, confidence: float) -> Iterator[str]:
         """Yield which keys are listed, and how many of them a unit has."""
@@ -148,6 +168,25 @@ def _listed(plan: BlockPlan, found: Appearance) -> str:
     )
 
 
+class _WeighingProgress:
+    """Tells of stored tables, then of weighed units, as a part of the reading."""
+
+    def __init__(self, percent: Percent) -> None:
+        self._progress = ReadingProgress(percent)
+
+    def stored(self, tables: int = 1, of: int = 1, *, whole: bool = False) -> None:
+        """Tell that so many tables are there; they are the ``whole`` work without a pass."""
+        self._progress.reach((100 if whole else _STORED) * tables // of)
+
+    def weighed(self, done: int, total: int | None) -> None:
+        """Tell that so many units are weighed."""
+        self._progress.reach(_STORED + (100 - _STORED) * done // (total or done))
+
+    def end(self) -> None:
+        """Tell that all is read, also where there are no units."""
+        self._progress.reach(100)
+
+
 def read_set_union(
     plan: BlockPlan,
     sql: SetUnionSQL,
@@ -156,11 +195,11 @@ def read_set_union(
     percent: Percent = lambda _: None,
 ) -> ExactUnion:
     """Read the weights of all keys. Keys themselves are read only once they are named."""
-    progress = ReadingProgress(percent)
+    progress = _WeighingProgress(percent)
     rows = {}
     for number, (name, select) in enumerate(sql.tables, 1):
         rows[name] = scratch.store(name, select)
-        progress.reach((_STORED if sql.weights is None else 100) * number // len(sql.tables))
+        progress.stored(number, len(sql.tables), whole=sql.weights is not None)
     for name in sql.dropped:
         scratch.drop(name)
     if sql.weights is not None:
@@ -188,15 +227,12 @@ def _weighed(
     between: Sql,
     units: int,
     pairs: int,
-    progress: ReadingProgress,
+    progress: _WeighingProgress,
 ) -> NDArray[np.int64]:
     """Weigh the keys by a policy's pass over all units, some of them at a time."""
-
-    def tell(done: int, total: int | None) -> None:
-        progress.reach(_STORED + (100 - _STORED) * done // (total or done))
-
-    weights = union.weigh(units_in_order(scratch, between, units, pairs), tell, units)
-    progress.reach(100)  # where there are no units
+    in_order = units_in_order(scratch, between, units, pairs)
+    weights = union.weigh(in_order, progress.weighed, units)
+    progress.end()
     return weights
 
 
@@ -384,10 +420,10 @@ def _ranked(rows: PrivateRows, first: Sql | None = None) -> Sql:
     )
 
 
-def _named(rows: PrivateRows) -> Sql:
+def _named(rows: PrivateRows, table: str = KEYS_TABLE) -> Sql:
     columns = join(", ", [rows.row_id, *rows.keys])
     chosen = rows.dialect.among_given(rows.row_id, few=False)
-    return sql("SELECT {} FROM {} WHERE {}", columns, quoted(KEYS_TABLE), chosen)
+    return sql("SELECT {} FROM {} WHERE {}", columns, quoted(table), chosen)
 
 
 def _as_one(rows: PrivateRows, tables: tuple[tuple[str, Sql], ...], last: Sql) -> Sql:

@@ -244,8 +244,8 @@ class LimitsSection(Section):
         default=Limits().bounding,
         description="What bounds the contributions of units. `sql`: generated SQL. `any`: NumPy in "
         "the process of dpsql where it can, for rows that DuckDB streams to it. `auto`: the same "
-        "on up to two processors, four for keys named in rounds; on more of them SQL, which uses "
-        "all.",
+        "on up to two processors, three for keys alone, four for what is counted of keys named in "
+        "rounds; on more of them SQL, which uses all.",
         json_schema_extra={"enum": [str(choice) for choice in BoundingLimit]},
     )
 

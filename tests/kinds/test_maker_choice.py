@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.support import ANALYST, policy, world_file
@@ -50,8 +51,6 @@ def test_pairs_that_rounds_read_again_are_worth_it_on_more_processors(
                 text = f"{question} ORDER BY {number} + t"
                 block = con.explain(text, max_groups_contributed="auto").blocks[0]
                 assert block.maker.startswith(maker)
-        keys = con.explain("SELECT DISTINCT k FROM visits", max_groups_contributed="auto")
-        assert keys.blocks[0].maker == "SQL: keys alone are asked for"
 
 
 def test_the_usual_limit_is_auto() -> None:
@@ -68,3 +67,16 @@ def test_quantiles_are_bounded_where_sums_are(
             monkeypatch.setattr("dpsql.kinds.streamed.processors", partial(int, number))
             text = f"SELECT k, MEDIAN(n) AS m FROM visits GROUP BY k ORDER BY {number} + m"
             assert con.explain(text).blocks[0].maker.startswith(maker)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"max_groups_contributed": 2}])
+def test_keys_alone_are_bounded_in_numpy_on_up_to_three_processors(
+    bounds: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world_file(tmp_path / "world.duckdb", "SELECT 1") as path:
+        pass
+    with dpsql.connect(path, policy(), tmp_path / "budget.db", ANALYST) as con:
+        for number, maker in {3: "NumPy: less work", 4: "SQL: it uses all proc"}.items():
+            monkeypatch.setattr("dpsql.kinds.streamed.processors", partial(int, number))
+            text = f"SELECT DISTINCT k FROM visits ORDER BY {number} + k"
+            assert con.explain(text, **bounds).blocks[0].maker.startswith(maker)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest import mock
 
 import duckdb
 import numpy as np
@@ -37,17 +38,19 @@ from test_cascade_queries import (
     violations,
 )
 
-from dpsql.bounding import kept_pairs, rounds
+from dpsql.bounding import kept_pairs, maker, partitions, rounds
 from dpsql.bounding.kept_pairs import KeptPairs
-from dpsql.bounding.pairs import kept_pairs as kept_pairs_of
+from dpsql.bounding.pairs import kept_units
 from dpsql.core.schema import Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.base.engine import Scratch
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan
+from dpsql.kinds import streamed_cascade
 from dpsql.kinds.base import GROUPS, BlockReading
-from dpsql.kinds.cascade import ExactCascade, units_alone
+from dpsql.kinds.cascade import CascadeKind, ExactCascade, units_alone
 from dpsql.kinds.streamed_cascade import streamed_steps
+from dpsql.privacy.mechanisms.cascade import CascadeGoal
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 
 QUESTIONS = (
@@ -56,6 +59,7 @@ QUESTIONS = (
     "SELECT f, count(DISTINCT u), sum(i), avg(i) FROM r GROUP BY f",
     "SELECT a, stddev(i), count(s), count(*) FROM r GROUP BY a",
     "SELECT a, count(DISTINCT u) FROM r GROUP BY a",
+    "SELECT DISTINCT a FROM r",
 )
 TEXTS = (("u", "VARCHAR"), *COLUMNS[1:])
 OF_TEXTS = schema_of(Table("r", tuple(column_of(*c) for c in TEXTS)))
@@ -91,7 +95,10 @@ def in_numpy(
         )
         place.change = change
         reading = SimpleNamespace(plan=plan, salt=SALT, dialect=DUCKDB, pairs=None)
-        steps = streamed_steps(cast(BlockReading, reading), cast(Scratch, place), lambda: None)
+        by_hash = CascadeKind(plan).cascade.goal is CascadeGoal.KEYS
+        steps = streamed_steps(
+            cast(BlockReading, reading), cast(Scratch, place), lambda: None, by_hash=by_hash
+        )
         listed = connection.execute(f'SELECT * EXCLUDE ("__dpsql_hash") FROM "{GROUPS}"')
         ids = {tuple(map(normal, key)): number for number, *key in listed.fetchall()}
         yield Stage(ExactCascade(steps, steps.totals, lambda ids: {}), ids)
@@ -170,18 +177,56 @@ def test_order_batches_and_spilling_change_nothing(
     plan, named = asked(question, max_rows_contributed=2).plans[0], keys_named(rows, question, {3})
     alone = units_alone(plan)
     with in_numpy(plan, rows) as stage:
-        usual = [*steps_of(stage, named, 3, alone=alone), stage.weights(named, 2)]
+        usual = [
+            *steps_of(stage, named, 3, alone=alone),
+            stage.weights(named, 2),
+            stage.votes(),
+        ]
     monkeypatch.setattr("dpsql.bounding.partitions._TOGETHER", 2)
+    monkeypatch.setattr("dpsql.bounding.unit_order._LEAST", 16)
     for share in (PLENTY, 1 << 14):  # the second holds some of the pairs
         with in_numpy(plan, rows, seed=5, size=7, share=share) as stage:
             pairs = cast(Any, stage.exact.rows).pairs
             spilled = [isinstance(part, kept_pairs._Spilled) for part in pairs.parts]
             assert any(spilled) == (share != PLENTY)
             assert not all(spilled)
-            assert [
-                *steps_of(stage, named, 3, alone=units_alone(plan)),
+            found = [
+                *steps_of(stage, named, 3, alone=alone),
                 stage.weights(named, 2),
-            ] == usual
+                stage.votes(),
+            ]
+            assert found == usual
+
+
+@pytest.mark.parametrize("pairs", [4, 12])
+def test_a_unit_with_more_keys_than_memory_comes_in_parts_of_them(pairs: int) -> None:
+    """Its rows fail no question for keys alone: steps are those of more memory."""
+    rows: list[Row] = [
+        *((1, key, 0.0, "", 0) for key in range(120)),
+        *((unit, key, 0.0, "", 0) for unit in range(2, 9) for key in range(unit, 20, 3)),
+    ]
+    plan = asked(QUESTIONS[-1]).plans[0]
+    named = keys_named(rows, QUESTIONS[-1], {3, 5, 100})
+
+    def steps(share: int = PLENTY) -> list[object]:
+        with in_numpy(plan, rows, share=share) as stage:
+            return [
+                *(stage.sizes(each) for each in (None, named)),
+                *(stage.weighed(each, kept) for each in (frozenset(), named) for kept in (2, 90)),
+                stage.votes(),
+            ]
+
+    usual, share = steps(), pairs * maker._WORK * 3
+    with (
+        mock.patch.object(partitions, "_SORTED_AT", 4),
+        mock.patch.object(partitions, "_TOGETHER", 2),
+        mock.patch.object(partitions, "CHUNK_ROWS", 3),
+        mock.patch.object(maker, "_MERGED_AT", 2),
+    ):
+        assert steps(share) == usual
+        undivided = mock.patch.object(streamed_cascade, "by_number", return_value=None)
+        with undivided, pytest.raises(MemoryError):
+            steps(share)
 
 
 def test_products_beyond_64_bits_are_exact() -> None:
@@ -235,7 +280,7 @@ def test_other_units_of_texts_do_not_change_what_a_unit_keeps(
     plan, rows = of_texts(QUESTIONS[0]), in_texts(CROWD)
     assert audited(plan, rows, SOME, 2, 2, TEXTS, change) == []
     if change is one_hash:  # where a rank goes into hashes, others do
-        monkeypatch.setattr(rounds, "kept_pairs", ranked(kept_pairs_of))
+        monkeypatch.setattr(rounds, "kept_units", ranked(kept_units))
         assert audited(plan, rows, SOME, 2, 2, TEXTS, change)
 
 
@@ -269,10 +314,10 @@ def pairs_counted(real: Any) -> Any:
 
 
 TWINS = {
-    "a unit keeps one more": ("kept_pairs", one_more),
+    "a unit keeps one more": ("kept_units", one_more),
     "a round forgets to leave out what has a name": ("_among", all_groups),
     "units weigh as much in each key": ("weights_of", whole_weights),
-    "the order is that of row ids, which others change": ("kept_pairs", unsalted),
+    "the order is that of row ids, which others change": ("kept_units", unsalted),
     "a pilot counts pairs": ("_sizes", pairs_counted),
 }
 

@@ -114,14 +114,18 @@ class StreamedRows(ABC):
         number = (first + last).sql
         return sql("SELECT {}, {} AS {} FROM {}", unit, number, _NUMBER, self._derived(ranked))
 
-    def groups(self) -> Sql:
-        """Write the keys that rows have, numbered from 1 in their order, with hashes of them."""
+    def groups(self, *, by_hash: bool = False) -> Sql:
+        """Write the keys that rows have, numbered from 1 in their order, with hashes of them.
+
+        ``by_hash`` numbers them in the order of these hashes, and of one hash in their own.
+        """
         keys = join(", ", self.rows.keys)
         hashed = self.dialect.salted_bits(self.rows.salt, self.rows.keys)
         found = sql("SELECT {} FROM {} GROUP BY {}", keys, self._derived(self.rows.select()), keys)
+        order = [*([hashed] if by_hash else []), *self.rows.ascending(self.rows.keys)]
         return sql(
             "SELECT row_number() OVER (ORDER BY {}) AS {}, {}, {} AS {} FROM {}",
-            join(", ", self.rows.ascending(self.rows.keys)),
+            join(", ", order),
             self.rows.row_id,
             keys,
             hashed,
