@@ -787,7 +787,7 @@ class CascadeSQL:
         what they add. Measures without noise of their own are left out.
         """
         rows, most = self.rows, rows_within(self.rows.plan)
-        counted, sizes = _counted(rows), sql("{} s", quoted(sizes_of(COUNTED_PAIRS)))
+        counted, sizes = _counted(rows), quoted(sizes_of(COUNTED_PAIRS))
         weights = dict[str, Ranged]()
         if any(measure.kind is MeasureKind.UNITS for measure, _ in counted):
             weights[_WEIGHT_OF_UNITS] = unit_weight(rows, caps.units)

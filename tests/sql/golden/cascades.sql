@@ -186,7 +186,7 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- __dpsql_released_0, counting: a4adaf2d88601f8f
+-- __dpsql_released_0, counting: 8fe071260fe93c69
 SELECT
   "__dpsql_rid",
   CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight_of_units"))) AS BIGINT) AS "__dpsql_m0"
@@ -205,15 +205,15 @@ FROM (
           85899345920 // "__dpsql_size"
         ))) AS BIGINT)
       END AS "__dpsql_weight_of_units"
-    FROM "__dpsql_counted_sizes" AS s
+    FROM "__dpsql_counted_sizes"
   )
     USING ("__dpsql_unit")
 )
 GROUP BY
   "__dpsql_rid";
 
--- postgresql: 3276158bd69b1e7d
--- spark: 65ea97e10cf2afb9
+-- postgresql: 2d0521ed8eac7514
+-- spark: b348d403a829bd0d
 
 -- title: Rows and sums of named groups, with a minimum of units
 -- world: small
@@ -879,7 +879,7 @@ FROM (
   )
 );
 
--- __dpsql_released_0, counting: 9b5d84e8dcf34fe3
+-- __dpsql_released_0, counting: fa592e8fb4946ffa
 SELECT
   "__dpsql_rid",
   CAST(GREATEST(
@@ -923,7 +923,7 @@ FROM (
           2814749767106560 // "__dpsql_squares"
         ) AS BIGINT))) AS BIGINT)
       END AS "__dpsql_weight"
-    FROM "__dpsql_counted_sizes" AS s
+    FROM "__dpsql_counted_sizes"
     JOIN (
       SELECT
         "__dpsql_unit",
@@ -1114,8 +1114,8 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- postgresql: b91ab74a1d37ea6d
--- spark: c45d7f16072b57be
+-- postgresql: 5f255778cd43c573
+-- spark: 2f33cfa00a0182ea
 
 -- title: Keys alone, named in rounds
 -- world: small
