@@ -48,7 +48,7 @@ _OF_TO_CHAR: Final[Mapping[str, str]] = {
     "Q": "%q",
     **{word: f"%{{{word}}}" for word in ("Day", "DAY", "day", "Month", "MONTH", "month")},
 }
-BLANK_PADDED: Final = re.compile(r"(%\{\w+\})")
+BLANK_PADDED: Final = re.compile(r"(?<!%)(%\{\w+\})")
 """Names of days and months with blanks behind them, which no directive writes."""
 _WORDS: Final = "|".join(sorted(_OF_TO_CHAR, key=len, reverse=True))
 _PIECE: Final = re.compile(rf'(?P<word>{_WORDS})|"(?P<quoted>[^"\\]*)"|(?P<mark>[^A-Za-z"\\%])')

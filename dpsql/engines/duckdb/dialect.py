@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Final
@@ -44,6 +45,7 @@ _NULL_OF_NULL: Final = tuple(
 _NOT_TRIED: Final = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
 _FAILS_TO_CAST: Final = "BIGNUM"
 _CALL: Final = NodeArguments("this expressions")
+_OF_PATTERNS: Final = frozenset(string.punctuation)
 
 
 def _parts_called(tree: exp.Expr, nodes: Sequence[exp.Expr]) -> exp.Expr:
@@ -75,12 +77,23 @@ def _element(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
     return "array_extract", [node.this, exp.Literal.number(int(place.this) + 1)]
 
 
+def _part(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
+    """Search for the part between two marks: to divide a text first takes 100 times its size."""
+    mark, place = node.args["delimiter"].name, int(node.args["part_index"].name)
+    escaped = "".join(f"\\{each}" if each in _OF_PATTERNS else each for each in mark)
+    others = f"[^{escaped}]*" if len(mark) == 1 else ".*?"
+    before = f"(?:{others}{escaped}){{{place - 1}}}" if place > 1 else ""
+    pattern = exp.Literal.string(f"(?s)^{before}({others})(?:{escaped}|$)")
+    return "regexp_extract", [node.this, pattern, exp.Literal.number(1)]
+
+
 _CALLED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], tuple[str, list[exp.Expr]]]]] = {
     exp.ArrayContains: _two("list_contains"),
     exp.ArrayPosition: _two("list_position"),
     exp.JSONExtractScalar: _two("json_extract_string"),
     exp.StructExtract: _two("struct_extract"),
     exp.Bracket: _element,
+    exp.SplitPart: _part,
 }
 """How a node is called, and its arguments."""
 

@@ -22,6 +22,10 @@ MOST_OF_CONSTANT: Final = 1000
 """Characters of a text that stands in the place of others."""
 MOST_OF_DISTANCE: Final = 100
 """Characters of a text that others are compared with letter by letter."""
+MOST_OF_MARK: Final = 20
+"""Characters between the parts of a text."""
+MOST_OF_PARTS: Final = (1000, 50)
+"""Parts of a text that are asked for, between single characters and between longer marks."""
 MOST_OF_PLACES: Final = 2**31
 """Places in a list."""
 _PATTERNS: Final = (
@@ -109,10 +113,12 @@ def _distance(node: exp.Expr) -> Objection | None:
 
 
 def _split(node: exp.Expr) -> Objection | None:
-    place = whole_of(node.args["part_index"])
-    if not text_literal_of(node.args["delimiter"]) or place is None or not 0 < place < 2**31:
+    place, mark = whole_of(node.args["part_index"]), text_literal_of(node.args["delimiter"])
+    most = MOST_OF_PARTS[len(mark or "") > 1]
+    if not mark or len(mark) > MOST_OF_MARK or place is None or not 0 < place <= most:
         return (
-            "split_part takes a constant text that is not empty, and a place from 1 on",
+            f"split_part takes a constant text of 1 to {MOST_OF_MARK} characters, and a place from "
+            f"1 to {most} over private rows",
             "For example split_part(s, '-', 2).",
         )
     return None

@@ -30,13 +30,16 @@ from dpsql.syntax.text import output_name, put
 
 MOST_ELEMENTS: Final = 50
 """Elements of a list in a row that become rows."""
+_MOST_LEVELS: Final = 3
 _NUMBERS: Final = f"{INTERNAL_PREFIX}elements"
 _PLACE: Final = f"{INTERNAL_PREFIX}place"
 _ONE: Final = NodeArguments("this")
 _SPLIT: Final = NodeArguments("this expression")
 _UNNEST: Final = NodeArguments("expressions alias")
 _LATERAL: Final = NodeArguments("this alias view? cross_apply?")
+_JOIN: Final = NodeArguments("this on kind side method")
 _ALIAS: Final = NodeArguments("this columns")
+_OF_PATTERNS: Final = frozenset("\\.[]{}()*+?^$|")
 _CROSS: Final = frozenset({"", "CROSS", "INNER"})
 
 
@@ -49,45 +52,69 @@ def place_elements(select: exp.Select, private: Callable[[], Relation | None]) -
     """Write the lists of a SELECT over private rows as numbers that are joined; it is changed.
 
     ``private`` are the rows of its sources; None if they are not private. Several lists, outer
-    joins and positions are left as they are, to be refused.
+    joins, positions, names that may be others', ``*`` and lists of lists of lists of lists are left
+    as they are, to be refused.
     """
     listed = [*_exploded(select), *_joined(select)]
-    if len(listed) != 1:
+    if len(listed) != 1 or _levels(select) > _MOST_LEVELS:
         return
     rows = private()
     if rows is None:
         return
     (node,) = listed
     if isinstance(node, exp.Explode):
-        elements = _elements(node.this)
+        elements = _elements(node.this, rows)
         if elements is not None:
-            name = None if node.parent is not select else output_name(node)
-            made: exp.Expr = elements[0]
-            put(node, made if name is None else exp.alias_(made, name, quoted=True))
+            _name_items(select)
+            (node,) = _exploded(select)
+            put(node, elements[0])
             select.append("joins", _numbered(elements[1]))
         return
     source = node.this if isinstance(node, exp.Join) else node
     found = _source(source)
-    elements = None if found is None else _elements(found[0])
+    elements = None if found is None else _elements(found[0], rows)
     if found is None or elements is None or not _is_inner(node):
         return
     _, table, column = found
+    if any(_is_of(item, table) for item in select.expressions):
+        return  # the elements are among the columns of * and u.*, and would be left out
+    if _is_ambiguous(select, table, column, rows):
+        return
     if isinstance(node, exp.Join):
         put(node, _numbered(elements[1]))
     else:
         select.set("laterals", None)
         select.append("joins", _numbered(elements[1]))
-    for reference in list(_references(select, table, column, rows)):
-        named = reference.parent is select and reference.arg_key == "expressions"
-        value = elements[0].copy()
-        put(reference, exp.alias_(value, reference.name, quoted=True) if named else value)
+    _name_items(select)
+    for reference in list(_references(select, table, column)):
+        put(reference, elements[0].copy())
+
+
+def _levels(select: exp.Select) -> int:
+    """Count the lists that become rows in a SELECT and below, as rows below are read for each."""
+    return len(list(select.find_all(exp.Explode, exp.Unnest, exp.Lateral)))
+
+
+def _is_of(item: exp.Expr, table: str) -> bool:
+    """Tell whether an item of a select list is all columns, or all of a table."""
+    return item.is_star and (not isinstance(item, exp.Column) or fold(item.table) == fold(table))
+
+
+def _name_items(select: exp.Select) -> None:
+    """Give the items of a select list the names that their words make."""
+    for item in list(select.expressions):
+        if not item.is_star and not isinstance(item, exp.Alias):
+            name = item.name if isinstance(item, exp.Column) else output_name(item)
+            put(item, exp.alias_(item.copy(), name, quoted=True))
 
 
 def _exploded(select: exp.Select) -> Iterator[exp.Explode]:
     """Yield UNNEST in the select list."""
     for item in select.expressions:
         for node in outside_subqueries(item):
-            if isinstance(node, exp.Explode) and _ONE.hold(node) and _is_of_rows(node):
+            if not isinstance(node, exp.Explode) or not _ONE.hold(node) or not _is_of_rows(node):
+                continue
+            if node.find_ancestor(exp.AggFunc, exp.Window, exp.Select) is select:
                 yield node
 
 
@@ -106,6 +133,9 @@ def _is_of_rows(node: exp.Expr) -> bool:
 def _is_inner(node: exp.Join | exp.Lateral) -> bool:
     if isinstance(node, exp.Lateral):
         return True
+    applied = node.this.args.get("cross_apply")  # False: OUTER APPLY keeps rows without elements
+    if not _JOIN.hold(node) or applied is False:
+        return False
     on = node.args.get("on")
     always = on is None or (isinstance(on, exp.Boolean) and on.this)
     return always and not node.side and not node.method and node.kind in _CROSS
@@ -125,6 +155,9 @@ def _source(node: exp.Expr) -> tuple[exp.Expr, str, str] | None:
             usual, listed = "value", node.this
         elif isinstance(node.this, exp.Explode) and _ONE.hold(node.this):
             usual, listed = "col", node.this.this
+            mark = text_literal_of(listed.expression) if isinstance(listed, exp.Split) else None
+            if node.args.get("view") and set(mark or "") & _OF_PATTERNS:  # split by a pattern there
+                return None
         elif isinstance(node.this, exp.Unnest):
             inner = _source(node.this)
             if inner is None:
@@ -146,15 +179,22 @@ def _source(node: exp.Expr) -> tuple[exp.Expr, str, str] | None:
     return listed, table, table if table and usual == "unnest" else usual
 
 
-def _elements(listed: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
-    """Return the element at the place of a row of numbers, and how many a list has."""
+def _elements(listed: exp.Expr, rows: Relation) -> tuple[exp.Expr, exp.Expr] | None:
+    """Return the element at the place of a row of numbers, and how many a list has.
+
+    Of a text that is split by a constant, or of a column of lists.
+    """
     bare = listed.unnest()
     if isinstance(bare, exp.Split):
         mark = text_literal_of(bare.expression)
         if not mark or not _SPLIT.hold(bare):
             return None
-    elif isinstance(bare, exp.Array):
+    elif not isinstance(bare, exp.Column):
         return None
+    else:
+        named = rows.matches(bare.table, bare.name)
+        if any(field.type.element is None for field in named):
+            return None
 
     def at(place: int) -> exp.Expr:
         if isinstance(bare, exp.Split):
@@ -191,14 +231,22 @@ def _numbered(count: exp.Expr) -> exp.Join:
     )
 
 
-def _references(
-    select: exp.Select, table: str, column: str, rows: Relation
-) -> Iterator[exp.Column]:
-    """Yield the columns of a SELECT that are the elements, and no column of its rows."""
+def _is_ambiguous(select: exp.Select, table: str, column: str, rows: Relation) -> bool:
+    """Tell whether a column of a SELECT may be the elements and a column of its rows."""
+    for part in select.iter_expressions():
+        for node in outside_subqueries(part):
+            if isinstance(node, exp.Column) and fold(node.name) == fold(column):
+                named = fold(node.table) in ("", fold(table))
+                if named and rows.matches(node.table, node.name):
+                    return True
+    return False
+
+
+def _references(select: exp.Select, table: str, column: str) -> Iterator[exp.Column]:
+    """Yield the columns of a SELECT that are the elements."""
     for part in select.iter_expressions():
         for node in outside_subqueries(part):
             if not isinstance(node, exp.Column) or fold(node.name) != fold(column):
                 continue
-            named = fold(node.table) == fold(table) if node.table else True
-            if named and (node.table or not rows.matches("", node.name)):
+            if fold(node.table) in ("", fold(table)):
                 yield node

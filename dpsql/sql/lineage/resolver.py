@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from sqlglot import exp
 
@@ -95,6 +95,12 @@ _CTE = NodeArguments("this alias materialized?")
 _OUTER_JOINS = frozenset({"left", "right", "full"})
 _ROW_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct", "sample"})
 _SOURCE_PARTS = frozenset({"this", "alias", "db", "joins", "sample"})
+
+_ELEMENTS: Final = (
+    "The elements of one column of lists, or of string_split(s, ','), are rows of their own if "
+    "they have a name that no other column has, and * is not asked for: SELECT e.tag, COUNT(*) "
+    "FROM t, UNNEST(t.tags) AS e(tag) GROUP BY e.tag."
+)
 
 
 class Lineage:
@@ -514,10 +520,12 @@ class Lineage:
             alike = len(rows) == len(listed) and len(set(map(len, rows))) == 1
         constants = [value for row in rows for value in row]
         if not alike or any(value.find(exp.Column, exp.Query) for value in constants):
+            hint = _ELEMENTS if isinstance(source, exp.Unnest) else None
             raise self.names.refuse(
                 "VALUES and UNNEST beside private rows are lists of constants, equally long",
                 "join_not_supported",
                 source,
+                hint,
             )
         for value in constants:
             check_row_expression(value, self.names.text)
