@@ -188,10 +188,10 @@ def kept_pairs(spec: Specification, pairs: Pairs) -> Pairs:
     return pairs if stays is None else pairs.at(np.flatnonzero(stays))
 
 
-def in_parts(whole: Iterable[Pairs]) -> Iterator[tuple[Pairs, bool]]:
+def divided_units(whole: Iterable[Pairs]) -> Iterator[tuple[Pairs, bool]]:
     """Yield pairs, and whether their first unit is the last one of those before.
 
-    So it is only of a unit that is alone in all of its parts: see :func:`by_number`.
+    So it is only of a unit that is alone in all of its parts: see :func:`parts_by_group`.
     """
     last: np.uint64 | None = None
     for pairs in whole:
@@ -206,7 +206,7 @@ def kept_units(spec: Specification, whole: Iterable[Pairs]) -> Iterator[Pairs]:
     What a unit keeps of all its groups is what it keeps of those that it keeps of parts.
     """
     before: Pairs | None = None
-    for pairs, goes_on in in_parts(whole):
+    for pairs, goes_on in divided_units(whole):
         kept = kept_pairs(spec, pairs)
         if before is not None:
             if goes_on:
@@ -218,8 +218,8 @@ def kept_units(spec: Specification, whole: Iterable[Pairs]) -> Iterator[Pairs]:
         yield before
 
 
-def by_number(spec: Specification) -> PairHashes:
-    """Return what divides the groups of a unit that is larger than memory: their numbers.
+def parts_by_group(spec: Specification) -> PairHashes:
+    """Divide a unit that is larger than memory by the numbers of its groups.
 
     So the parts of a unit come in the order of its groups.
     """

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions, Sums, quotients
-from dpsql.bounding.pairs import Int64s, Pairs, in_parts, kept_units, tallies_of
+from dpsql.bounding.pairs import Int64s, Pairs, divided_units, kept_units, tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.privacy.mechanisms.cascade import MOST_SQUARES, WHOLE_SHARE, Caps
@@ -38,7 +38,7 @@ def unit_sizes(whole: Iterable[Pairs], among: GroupFlags | None) -> Int64s:
     """
     found = np.zeros(1, dtype=np.int64)
     size = 0  # of the last unit so far
-    for pairs, goes_on in in_parts(whole):
+    for pairs, goes_on in divided_units(whole):
         sizes = _sizes(pairs, among)
         if goes_on:
             found[size] -= 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpsql.bounding.hashing import scrambled
 from dpsql.bounding.kept_pairs import KeptPairs
-from dpsql.bounding.pairs import Int64s, Pairs, UnitNumbers, changes, in_parts, own_names
+from dpsql.bounding.pairs import Int64s, Pairs, UnitNumbers, changes, divided_units, own_names
 from dpsql.bounding.partitions import unit_numbers
 from dpsql.bounding.specification import Specification
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
@@ -66,13 +66,13 @@ _NOBODY: Final[_Units] = (
 
 def number_of_units(whole: KeptPairs) -> int:
     """Count the units."""
-    return sum(len(pairs.starts) - goes_on for pairs, goes_on in in_parts(whole))
+    return sum(len(pairs.starts) - goes_on for pairs, goes_on in divided_units(whole))
 
 
 def _first_groups(whole: Iterable[Pairs], most: int) -> Iterator[Pairs]:
     """Yield the pairs of each unit's first groups, by their numbers."""
     had = 0  # of the last unit so far
-    for pairs, goes_on in in_parts(whole):
+    for pairs, goes_on in divided_units(whole):
         starts = pairs.starts
         sizes, before = np.diff(starts, append=len(pairs)), had if goes_on else 0
         had = int(sizes[-1]) + (before if len(starts) == 1 else 0)

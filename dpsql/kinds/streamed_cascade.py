@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.maker import pairs_of_units
-from dpsql.bounding.pairs import by_number
+from dpsql.bounding.pairs import parts_by_group
 from dpsql.bounding.rounds import (
     GroupFlags,
     round_weights,
@@ -121,7 +121,7 @@ def streamed_steps(
 
     def work(stream: IntegerStream) -> KeptPairs:
         return KeptPairs.of(
-            stream, pairs_of_units(stream, spec, by_number(spec) if by_hash else None)
+            stream, pairs_of_units(stream, spec, parts_by_group(spec) if by_hash else None)
         )
 
     kept = None if stored is None else stored.kept

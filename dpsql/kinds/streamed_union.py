@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.maker import pairs_of_units
-from dpsql.bounding.pairs import by_number, kept_units
+from dpsql.bounding.pairs import kept_units, parts_by_group
 from dpsql.bounding.unit_order import number_of_units
 from dpsql.core.sql import name
 from dpsql.engines.base.engine import IntegerStream, Scratch
@@ -39,7 +39,7 @@ def streamed_weights_of_keys(
     spec = specification_of_found(streamed, scratch, None, by_hash=union.keys_by_hash)
 
     def work(stream: IntegerStream) -> tuple[KeptPairs, int]:
-        whole = pairs_of_units(stream, spec, by_number(spec))
+        whole = pairs_of_units(stream, spec, parts_by_group(spec))
         found = (replace(pairs, numbers=()) for pairs in whole)
         kept = KeptPairs.of(stream, found if spec.kept is None else kept_units(spec, found))
         return kept, number_of_units(kept)

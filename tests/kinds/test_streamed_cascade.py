@@ -224,7 +224,7 @@ def test_a_unit_with_more_keys_than_memory_comes_in_parts_of_them(pairs: int) ->
         mock.patch.object(maker, "_MERGED_AT", 2),
     ):
         assert steps(share) == usual
-        undivided = mock.patch.object(streamed_cascade, "by_number", return_value=None)
+        undivided = mock.patch.object(streamed_cascade, "parts_by_group", return_value=None)
         with undivided, pytest.raises(MemoryError):
             steps(share)
 

@@ -293,7 +293,7 @@ def test_a_unit_with_more_keys_than_memory_comes_in_parts_of_them(
     with small_steps():
         for seed in range(3):
             assert passed(plan, LARGE, seed=seed, share=memory_for(pairs)) == usual
-        divided = mock.patch.object(streamed_union, "by_number", return_value=None)
+        divided = mock.patch.object(streamed_union, "parts_by_group", return_value=None)
         with divided, pytest.raises(MemoryError):
             passed(plan, LARGE, share=memory_for(pairs))
 

@@ -115,6 +115,27 @@ _SILENT: Final = (
     (re.compile(r"\bEXTRACT\(ISOWEEK\b"), "EXTRACT(WEEK"),
     (re.compile(r"\bEXTRACT\(DATE FROM (\w+)\)"), r"\1::DATE"),
     (re.compile(r"\b(?:FORMAT|DATE_FORMAT)\((\w+), 'yyyy-MM'\)", re.I), r"strftime(\1, '%Y-%m')"),
+    (
+        re.compile(r"\bCROSS APPLY STRING_SPLIT\((\w+), ','\) AS s"),
+        r", LATERAL (SELECT UNNEST(string_split(\1, ',')) AS value) s",
+    ),
+    (
+        re.compile(r"\bFROM_UNIXTIME\((.*?)\) AS bucket"),
+        r"make_timestamp((\1) * 1000000) AS bucket",
+    ),
+    (re.compile(r"\bFROM_UNIXTIME\(UNIX_TIMESTAMP\(ts\), '%Y'\)"), "STRFTIME(ts, '%Y')"),
+    (re.compile(r"\bTO_CHAR\((\w+), 'Day'\)", re.I), r"rpad(strftime(\1, '%A'), 9, ' ')"),
+    (re.compile(r"\bSTUFF\((\w+), 1, 3, ''\)"), r"CASE WHEN \1 <> '' THEN substr(\1, 4) END"),
+    (re.compile(r"\bCONVERT\(VARCHAR, (\w+), 120\)"), r"strftime(\1, '%Y-%m-%d %H:%M:%S')"),
+    (
+        re.compile(r"\bSUBSTRING_INDEX\((\w+), '/', 3\)"),
+        r"array_to_string(string_split(\1, '/')[1:3], '/')",
+    ),
+    (re.compile(r"\btoUInt8\((\w+)\)"), r"\1::INT"),
+    (
+        re.compile(r"\bPERIOD_DIFF\(DATE_FORMAT\((.+?), '%Y%m'\), DATE_FORMAT\((\w+), '%Y%m'\)\)"),
+        r"date_diff('month', \2, \1)",
+    ),
     (re.compile(r"\b(STRFTIME\(\w+, '%Y'\)) - (STRFTIME\(\w+, '%Y'\))"), r"\1::INT - \2::INT"),
 )
 

@@ -53,11 +53,12 @@ REFUSED = (
     "SELECT COUNT(*) FROM orders o WHERE (SELECT COUNT(*) FROM events e WHERE",
 )
 # Ends of intervals, and GoogleSQL's lists of quantiles, are nothing that the engine has. What it
-# tells of whole columns is approximate. Samples are drawn.
+# tells of whole columns is approximate. Samples are drawn. Of equally frequent values a list of the
+# most frequent ones has any.
 _ENDS = re.compile(
     r"\bDP_INTERVAL|\breport_format\b|\bWITH REPORT\b|\bANON_QUANTILES\b|^SUMMARIZE\b"
     r"|\bWIDTH_BUCKET\(\w+, ARRAY|\b(?:TABLE)?SAMPLE\b|\bRANDOM\(\) <"
-    r"|\bWITH AGGREGATION_THRESHOLD\b",
+    r"|\bWITH AGGREGATION_THRESHOLD\b|\bAPPROX_TOP_\w+\(|\btopK\(",
     re.IGNORECASE,
 )
 ALL = {
