@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import duckdb
-from sqlglot.parsers.duckdb import DuckDBParser
+
+from dpsql.syntax.dialect import PrivateDuckDB
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _WORDS = """ms us ns s m h d w y c sec secs min mins hr hrs mon mons yr yrs dec decs cent mil mils
@@ -27,7 +28,7 @@ class Overload:
     name: str
     types: tuple[str, ...]
     result: str
-    kind: str  # scalar, operator, aggregate, macro, window, or parser: a name sqlglot knows
+    kind: str  # scalar, operator, aggregate, macro, window, or parser: a name that we can read
 
     @property
     def label(self) -> str:
@@ -55,8 +56,8 @@ def overloads() -> tuple[Overload, ...]:
         if varargs is not None:
             found[Overload(name, (*arguments, varargs, varargs), result, kind)] = None
     known = {overload.name for overload in found}
-    for name in sorted(DuckDBParser.FUNCTIONS):
-        for count in range(4) if name.lower() not in known else (1, 2):
+    for name in sorted(PrivateDuckDB.Parser.FUNCTIONS):  # those of other systems among them
+        for count in range(5) if name.lower() not in known else (1, 2):
             found[Overload(name.lower(), ("ANY",) * count, "ANY", "parser")] = None
     return tuple(found)
 

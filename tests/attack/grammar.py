@@ -28,6 +28,7 @@ from test_lineage_sensitivity import CONDITIONS, HIDDEN
 from test_lineage_sensitivity import ROWS as LINEAGE_ROWS
 
 from dpsql.syntax import row_nodes
+from dpsql.syntax.other_words import OTHER_WORDS
 from dpsql.syntax.text import DIALECT
 
 from .catalogue import Overload, date_parts, overloads, type_names
@@ -98,6 +99,11 @@ _PREDICATES: Final = (
     "->'$[0].a'->>0 =",
 )
 _ARITHMETIC: Final = ("+", "-", "*", "/", "//", "%", "**", "^", "||", "&", "|", "<<", ">>")
+_SETTINGS: Final = (
+    "0", "1", "2", "3", "-1", "7", "1000", "''", "','", "'s'", "'-'", "'%Y-%m'", "'YYYY-MM-DD'", "'$.a'",
+    "'a'", "'[a-z]+'", "'i'", "NULL", "'1'", "0.5",
+)  # fmt: skip
+"""Constants that functions of other systems take: counts, marks, formats, paths."""
 _COLLATIONS: Final = ("NOCASE", "NOACCENT", "de", "C", "POSIX")
 _VISITS: Final = ("k", "s", "n", "big", "x", "wide", "amount", "d", "ts", "flag", "c")
 _ANY: Final = frozenset({"ANY", "T", "K", "V", "A", "B", "U", "NULL", "TYPE", ""})
@@ -111,7 +117,7 @@ def _family_of_allowed() -> frozenset[str]:
         builder = exp.FUNCTION_BY_NAME.get(name.upper())
         if builder is not None and builder in nodes:
             names.add(name)
-    return frozenset(names)
+    return frozenset(names) | {name.lower() for name in OTHER_WORDS}
 
 
 class Experience:
@@ -160,6 +166,7 @@ class Grammar:
             "joins": (7, self._joined),
             "windows": (5, self._windows),
             "semi-joins": (4, self._semi_joined),
+            "elements": (4, self._elements),
             "comparisons with all": (3, self._quantified),
             "set operations": (4, self._set_operation),
             "grouping sets": (3, self._grouping_sets),
@@ -371,10 +378,17 @@ class Grammar:
                 arguments.append(f"'{part}'")
             elif type_ == "LAMBDA":
                 arguments.append("lambda q: q")
+            elif overload.kind == "parser" and self._chance(0.5):
+                arguments.append(self._setting())
             else:
                 deep = depth if self._chance(0.3) else 0
                 arguments.append(self._value(type_, deep))
         return f"{overload.name}({', '.join(arguments)})"
+
+    def _setting(self) -> str:
+        """What a word of another system may ask for in a constant."""
+        part = self.rng.choice(date_parts())
+        return self.rng.choice((*_SETTINGS, *_SETTINGS, part, f"'{part}'", "day", "month"))
 
     def _operator(self, depth: int) -> str:
         overload = self.rng.choice(self._operators)
@@ -796,6 +810,53 @@ class Grammar:
         )
         more = f" AND {self._condition(1)}" if self._chance(0.4) else ""
         return f"SELECT {self._aggregate()} FROM {self.table} WHERE {test}{more}"
+
+    def _elements(self) -> str:
+        """A row for each element of a list in a row, and what is asked of them."""
+        rng = self.rng
+        mark = rng.choice(
+            ("','", "'s'", "''", "'1'", "' '", "'.'", f"'{'s' * 21}'", "NULL", self._column())
+        )
+        listed = rng.choice(
+            (
+                f"string_split({self._value('VARCHAR', 1)}, {mark})",
+                f"split({self._value('VARCHAR', 0)}, {mark})",
+                f"string_to_array({self._column('VARCHAR')}, {mark})",
+                f"string_split(string_split({self._column('VARCHAR')}, {mark})[1], 'a')",
+                f"regexp_split_to_array({self._column('VARCHAR')}, {mark})",
+                f"[{self._value('ANY', 1)}, {self._value('ANY', 1)}]",
+                f"list_distinct({self._column('INTEGER[]')})", self._column("INTEGER[]"),
+                self._column("VARCHAR[]"), self._column("DOUBLE[]"), self._column("MAP"),
+                f"range({self._column('INTEGER')})", f"generate_series(1, {self._column('INTEGER')})",
+                self._call(1), self._value("ANY", 1),
+            )
+        )  # fmt: skip
+        form = rng.choice(
+            (
+                "FROM {0} r, UNNEST({1}) e(w)", "FROM {0} r CROSS JOIN UNNEST({1}) AS e(w)",
+                "FROM {0} r CROSS JOIN LATERAL UNNEST({1}) e(w)", "FROM {0} r, UNNEST({1}) AS w",
+                "FROM {0} LATERAL VIEW EXPLODE({1}) e AS w", "FROM {0} r CROSS APPLY UNNEST({1}) e(w)",
+                "FROM {0} r LEFT JOIN UNNEST({1}) e(w) ON TRUE", "FROM {0} r, UNNEST({1}) WITH ORDINALITY e(w, o)",
+                "FROM (SELECT *, UNNEST({1}) AS w FROM {0})", "FROM (SELECT uid, EXPLODE({1}) AS w FROM {0})",
+                "FROM (SELECT uid, UNNEST({1}) AS w FROM {0} WHERE {2}) r",
+                "FROM (SELECT DISTINCT uid, UNNEST({1}) AS w FROM {0}) r", "FROM {0}, UNNEST({1}) e(w) JOIN pub ON pub.s = w",
+            )
+        )  # fmt: skip
+        rows = form.format(self.table, listed, self._condition(1))
+        self._note(f"elements {form[:45]}")
+        self._note(f"elements of {listed.split('(')[0]}")
+        asked = rng.choice(
+            (
+                "w, count(*)", "w, count(DISTINCT uid)", "count(*)", "count(DISTINCT w)", "w, sum(1)",
+                f"sum(w, contribution_bounds_per_row => {self._pair()})", "upper(w) AS u, count(*)",
+                f"w, {self._aggregate()}", f"count_if(w {rng.choice(_COMPARISONS)} {self._constant('VARCHAR')})",
+            )
+        )  # fmt: skip
+        test = f" WHERE {rng.choice(('w <> ' + self._constant('VARCHAR'), 'w IS NULL', self._condition(1)))}"
+        grouped = " GROUP BY 1" if asked.startswith(("w,", "upper")) else ""
+        return (
+            f"SELECT {asked} {rows}{test if self._chance(0.3) else ''}{grouped}{self._ending([])}"
+        )
 
     def _set_operation(self) -> str:
         rng = self.rng
