@@ -298,3 +298,4 @@ plain: SELECT p.k, count(*) FROM parts p JOIN boxes x ON p.a = x.a AND p.b = x.b
 plain: SELECT count(*) FROM boxes x LEFT JOIN refunds r ON x.a = r.a AND x.b = r.b WHERE r.k IS NULL
 plain: SELECT count(*) FROM boxes x FULL JOIN refunds r USING (a, b)
 plain: SELECT count(*) FROM stamps WHERE no NOT IN (SELECT no FROM stamps WHERE k > 1)
+plain: SELECT count(*) FROM visits WHERE random() < 0.5

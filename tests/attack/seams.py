@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from helpers.sql_text import generated, text
@@ -21,6 +22,7 @@ from dpsql.core.schema import Column
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.embedded.spelling import one_spelling
 from dpsql.ir.plan import BlockPlan, OpenBounds
+from dpsql.kinds import staged
 from dpsql.kinds.bounds_choice import read_weights
 from dpsql.kinds.cascade import CascadeKind, StepProgress, read_cascade, units_alone
 from dpsql.kinds.registry import release_kind
@@ -104,8 +106,12 @@ def rows(
 
 
 def weights(connection: dpsql.Connection, choice: OpenBounds) -> tuple[list[int], list[int]]:
-    """The exact weights that bounds are drawn from, read as the product reads them."""
-    return read_weights(connection._answerer.engine.run(), choice)
+    """The exact weights that bounds are drawn from, read as the product reads them.
+
+    Samples are those of the fixed salt: two samples may differ by more than a unit.
+    """
+    with mock.patch.object(staged, "fresh_salt", return_value=SALT):
+        return read_weights(connection._answerer.engine.run(), choice)
 
 
 def engine_message(connection: dpsql.Connection, statement: str) -> str:
