@@ -14,7 +14,7 @@ answered, as all groups are whose keys are known.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -45,6 +45,7 @@ from dpsql.sql.lineage.join_columns import conjuncts
 from dpsql.sql.relations.from_clause import from_clause
 
 _ORIGIN: Final = "the rows that the join keeps"
+_FRACTIONS: Final = frozenset({"FLOAT", "DOUBLE"})
 
 
 def with_keys_given(
@@ -149,12 +150,7 @@ class _Given:
             limit=most + 1,
         )
         types = [column.type for column in self.engine.bind(statement)]
-        for key, type_ in zip(block.keys, types, strict=True):
-            if not is_known_type(type_, dialect):
-                raise _refused(
-                    f"{key.text} is of type {type_}, whose equal values may be spelled differently",
-                    "Group by a text, a whole number, a truth value, a date or a timestamp.",
-                )
+        unlike = {i for i, type_ in enumerate(types) if not is_known_type(type_, dialect)}
         rows = self._computed(statement)
         if not 0 < len(rows) <= most:
             kept = f"more than {most:,} groups" if rows else "no public rows"
@@ -164,8 +160,17 @@ class _Given:
             )
         columns = zip(*rows, strict=True)
         domains = [values_of(*each) for each in zip(columns, types, strict=True)]
-        followers = () if _is_product(domains, rows) else self._followers(rows, types)
+        measured = {i for i in unlike if types[i].is_decimal or types[i].kind in _FRACTIONS}
+        needless = not measured and _is_product(domains, rows)
+        followers = () if needless else self._followers(rows, types, measured)
         gone = {each.place for each in followers}
+        for place in sorted(unlike - (gone & measured)):
+            raise _refused(
+                f"{block.keys[place].text} is of type {types[place]}, whose equal values may be "
+                "spelled differently",
+                "Group by a text, a whole number, a truth value, a date or a timestamp; a number "
+                "with a fraction may stand beside a key that decides it.",
+            )
         left = [place for place in range(len(types)) if place not in gone]
         if None in domains or not _is_product([domains[place] for place in left], rows):
             raise _refused(
@@ -178,14 +183,14 @@ class _Given:
         return replace(block, keys=tuple(keys), followers=followers)
 
     def _followers(
-        self, rows: Sequence[tuple[Any, ...]], types: Sequence[SqlType]
+        self, rows: Sequence[tuple[Any, ...]], types: Sequence[SqlType], measured: Collection[int]
     ) -> tuple[Follower, ...]:
         """Return the keys that others decide; those of an ENUM have an order of their own."""
         if any(is_enumerated(key.expression) for key in self.block.keys):
             return ()
         return tuple(
             Follower(place, by, types[place], tuple(dict.fromkeys((r[by], r[place]) for r in rows)))
-            for place, by in followers_of(rows)
+            for place, by in followers_of(rows, measured)
         )
 
     @property

@@ -26,6 +26,8 @@ from sqlglot.parsers.duckdb import DuckDBParser
 
 from dpsql.core.schema import fold
 from dpsql.errors import InterfaceError
+from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.json_paths import write_path
 from dpsql.syntax.other_words import OTHER_WORDS
 from dpsql.syntax.patterns import PatternRefused, read_pattern
 from dpsql.syntax.word_builders import (
@@ -43,7 +45,9 @@ MAX_ERROR = "max_error"
 PER_ROW, PER_GROUP = f"{BOUNDS_PREFIX}_per_row", f"{BOUNDS_PREFIX}_per_group"
 REPORT_FORMAT, OWN_EPSILON = "report_format", "epsilon"
 """Arguments of GoogleSQL's aggregates: reports of JSON are written, all others are refused."""
+_PARSED: Final = NodeArguments("this")
 _Node = TypeVar("_Node", bound=exp.Expr)
+_Read = TypeVar("_Read")
 
 
 class PrivacyOption(exp.Expression):
@@ -365,6 +369,8 @@ class PrivateDuckDB(DuckDB):
             TokenType.RAW_STRING: lambda _, token: raw_text(token.text),
         }
 
+        _within_brackets = 0  # where a colon stands between two places, or behind a name
+
         # The arguments of the last function with known arguments, and the bounds among them.
         _bounded: tuple[list[exp.Expr], list[exp.Expr]] = ([], [])
 
@@ -481,7 +487,64 @@ class PrivateDuckDB(DuckDB):
             # DuckDB reads ``select :name`` as the value ``name`` under the alias ``select``.
             if self._curr is not None and self._curr.token_type == TokenType.SELECT:
                 return Parser._parse_expression(self)
+            # It reads ``name: value`` as an alias, too; what has one behind it is a part of JSON.
+            if self._next is not None and self._next.token_type == TokenType.COLON:
+                first = self._index
+                found = self._try_parse(lambda: Parser._parse_expression(self))
+                if isinstance(found, exp.Alias):
+                    return found
+                self._retreat(first)
             return super()._parse_expression()
+
+        def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+            self._within_brackets += 1
+            try:
+                return super()._parse_bracket(this)
+            finally:
+                self._within_brackets -= 1
+
+        def _parse_wrapped(
+            self, parse_method: Callable[[], _Read], optional: bool = False
+        ) -> _Read:
+            within, self._within_brackets = self._within_brackets, 0
+            try:
+                return super()._parse_wrapped(parse_method, optional)
+            finally:
+                self._within_brackets = within
+
+        def _parse_column(self) -> exp.Expr | None:
+            found = super()._parse_column()
+            return found if found is None or self._within_brackets else self._parse_part_of(found)
+
+        def _parse_part_of(self, document: exp.Expr) -> exp.Expr:
+            """Read Snowflake's ``x:a.b[0]`` and what is cast of it, ``x:a::INT``, behind ``x``."""
+            ahead = self._tokens[self._index : self._index + 2]
+            names = (TokenType.VAR, TokenType.IDENTIFIER)
+            kinds = [token.token_type for token in ahead]
+            if kinds not in [[TokenType.COLON, kind] for kind in names]:
+                return document
+            self._advance(2)
+            steps: list[str | int] = [self._prev.text]
+            while True:
+                ahead = self._tokens[self._index : self._index + 3]
+                kinds = [token.token_type for token in ahead]
+                if kinds[:2] in [[TokenType.DOT, kind] for kind in names]:
+                    steps.append(ahead[1].text)
+                    self._advance(2)
+                elif kinds == [TokenType.L_BRACKET, TokenType.NUMBER, TokenType.R_BRACKET]:
+                    if not ahead[1].text.isdecimal():
+                        break
+                    steps.append(int(ahead[1].text))
+                    self._advance(3)
+                elif kinds == [TokenType.L_BRACKET, TokenType.STRING, TokenType.R_BRACKET]:
+                    steps.append(ahead[1].text)
+                    self._advance(3)
+                else:
+                    break
+            read = isinstance(document, exp.ParseJSON) and _PARSED.hold(document)
+            path = exp.Literal.string(write_path(tuple(steps)))
+            part = exp.JSONExtractScalar(this=document.this if read else document, expression=path)
+            return self._parse_column_ops(part) or part
 
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
             start = self._curr

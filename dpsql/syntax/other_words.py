@@ -125,7 +125,9 @@ INSTEAD: Final[Mapping[str, str]] = {
         "it stands alone between AND, and has no seed.",
     ),
     **dict.fromkeys(("json_extract", "json_extract_path", "->"), _PARTS_OF_JSON),
-    **dict.fromkeys(("json_value", "json_extract_scalar", "json_query"), _PARTS_OF_JSON),
+    **dict.fromkeys(
+        ("json_value", "json_query"), f"DuckDB keeps the quotes of a text. {_PARTS_OF_JSON}"
+    ),
     "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR).",
     "age": "Write the whole years of an age of dates, EXTRACT(YEAR FROM AGE(a, b)), or "
     "date_diff('day', b, a).",
@@ -408,7 +410,10 @@ _BUILDS: Final[Mapping[str, Build]] = {
     "SAFE_DIVIDE": by_number("SAFE_DIVIDE", two=_divided),
     **{
         name: by_number(name, two=_json_text)
-        for name in ("GET_JSON_OBJECT", "JSON_EXTRACT_PATH_TEXT", "JSON_EXTRACT_STRING")
+        for name in (
+            *("GET_JSON_OBJECT", "JSON_EXTRACT_PATH_TEXT", "JSON_EXTRACT_STRING"),
+            "JSON_EXTRACT_SCALAR",
+        )
     },
     **{
         name: by_number(name, two=_if(kind))

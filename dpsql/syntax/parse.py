@@ -35,6 +35,7 @@ from dpsql.syntax.other_words import (
     settle_quantile_lists,
     settle_shares,
 )
+from dpsql.syntax.repeated_windows import settle_repeated_windows
 
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
@@ -170,6 +171,7 @@ def parse(text: str) -> exp.Query:
     settle_patterns(tree)
     settle_elements(tree)
     settle_averages(tree)
+    settle_repeated_windows(tree)
     settle_now(tree)
     write_moments(tree)
     return tree

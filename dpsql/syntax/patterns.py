@@ -55,7 +55,8 @@ class Pattern:
     ``endless``. ``fixed`` is a pattern that can match in one way: whoever prefers the longest match
     finds what the others find. For one ``from_start`` there is a single place to look, and with an
     ``open_end`` nothing is looked for behind what may be of any length. What it matches
-    ``begins`` with a letter, digit or underscore, or ``finishes`` with one, unless it is empty.
+    ``begins`` with a letter, digit or underscore, or ``finishes`` with one, unless it is empty. One
+    ``to_end`` matches nothing but up to the end of a text.
     """
 
     text: str
@@ -70,6 +71,7 @@ class Pattern:
     open_end: bool = True
     begins: bool = False
     finishes: bool = False
+    to_end: bool = False
 
 
 def read_pattern(
@@ -157,6 +159,7 @@ class _Reader:
             all(each.open_end for each in branches),
             all(each.begins for each in branches),
             all(each.finishes for each in branches),
+            all(each.to_end for each in branches),
         )
 
     def _branch(self) -> Pattern:
@@ -203,6 +206,7 @@ class _Reader:
                 found.open_end and part.open_end and not found.endless,
                 found.begins and (found.least > 0 or part.begins) if found.atoms else part.begins,
                 part.finishes and (part.least > 0 or found.finishes),
+                ended,
             )
         return found
 

@@ -243,6 +243,20 @@ def test_keys_that_others_decide_are_released_columns_like_any(
     assert connection.sql(asked).fetchall() == plain.execute(asked).fetchall()
 
 
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize(
+    "number",
+    ["c.x / 4", "CAST(c.x AS DECIMAL(9, 2)) / 3", "CAST(c.x AS FLOAT) + 0.1", "c.x / 0.0", "0.25"],
+)
+def test_a_number_with_a_fraction_stands_beside_the_key_that_decides_it(
+    connection: dpsql.Connection, plain: duckdb.DuckDBPyConnection, number: str
+) -> None:
+    for keys in (f"c.name, {number}", f"{number}, c.name"):
+        items = f"{keys}, COUNT(DISTINCT m.id), ({number}) > 1"
+        asked = f"SELECT {items} {JOIN} GROUP BY {keys} ORDER BY ALL"
+        assert connection.sql(asked).fetchall() == plain.execute(asked).fetchall()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_values_of_an_inner_join_are_known_keys(

@@ -86,6 +86,11 @@ DUCKDBS = (
     *("k IN (SELECT unnest([1, 3]))", "'d' IN (SELECT unnest(string_split(c, 'e')))"),
     *("strftime('%w', d)", "c = 'RED' COLLATE nocase", "c LIKE 'R%' COLLATE nocase"),
     *("c <> 'RED' COLLATE nocase", "c NOT LIKE '%D' COLLATE nocase"),
+    *("age(ts, d::TIMESTAMP) > INTERVAL '36 hours'", "INTERVAL 27 DAY >= age(d, DATE '2024-01-05')"),
+    *("age(d, DATE '2023-01-10') >= INTERVAL '1 year'", "age(d, DATE '2023-12-10') < '1 month'::INTERVAL"),
+    *("age(d, DATE '2024-03-01') <= INTERVAL 2 MONTH", "age(TIMESTAMP '2024-02-01', ts) > INTERVAL '2 weeks'"),
+    *("regexp_replace(c, '^(r)(.*)$', '\\2-\\1')", "regexp_replace(c, '^(?:r|b)([a-z]+)$', '<\\1>', 'g')"),
+    *("regexp_replace(c, '^(R)?.*$', '\\1\\0', 'i')", "regexp_replace(s || '\n', '^(s).*$', '\\1')"),
     *("time_bucket(INTERVAL 7 DAY, ts)", "strlen(s)", "strlen(c || 'aß\u07ff\u0800€\uffff😀\n')"),
 )  # fmt: skip
 """Calls that DuckDB has as well."""
@@ -119,6 +124,8 @@ OTHERS = {
     "strftime(d, '%d') > '15'": "strftime(d, '%d') > '15'",
     "(s->'a')->>0": "CASE WHEN json_valid(s) THEN json_extract_string(s, '$.a[0]') END",
     f"get_json_object({DOCUMENT}, '$.a[1]')": f"{DOCUMENT}->>'$.a[1]'",
+    f"json_extract_scalar({DOCUMENT}, '$.\"d.e\"')": f"{DOCUMENT}->>'d.e'",
+    f'parse_json({DOCUMENT}):a[0]."b c"::VARCHAR': f"{DOCUMENT}->'a'->0->>'b c'",
     f"json_extract_path_text({DOCUMENT}, 'd.e')": f"json_extract_string({DOCUMENT}, 'd.e')",
     "to_char(d, 'Day')": "rpad(dayname(d), 9, ' ')",
     "to_char(ts, 'FMDay, DD FMMonth YYYY, MONTH')": "strftime(ts, '%A, %d %B %Y, ') "
@@ -196,7 +203,10 @@ REFUSED = (
     *("add_months(d, k)", "period_diff(202401, k)", "touint8(x)", "touint8(s)", "repeat('x', k)"),
     *("regexp_extract(c, r'(r)(e)')", "convert(VARCHAR, k, 120)", "convert(VARCHAR, ts, 9)"),
     *("c ~ 'r\\be'", "c ~ '\\b'", "c ~ '\\b.'", "c ~ '(\\br)e'", "regexp_extract(c, '\\bre')"),
-    *("patindex('%[a]%', c) > 0", "patindex(s, c) > 0", "age(d, d) > INTERVAL 5 DAY", "c || 'x' COLLATE nocase"),
+    *("patindex('%[a]%', c) > 0", "patindex(s, c) > 0", "age(ts, ts) > INTERVAL 5 MONTH", "age(d, d) > INTERVAL '1 month 2 days'"),
+    *("age(d, d) > INTERVAL (k) DAY", "age(d, d) > INTERVAL '29 days'", "age(d, d) = INTERVAL 5 DAY"),
+    *("regexp_replace(s, '^(a)|b$', '\\1')", "regexp_replace(s, '^(a)$', '\\2')", "regexp_replace(s, '^a$', '\\n')"),
+    "c || 'x' COLLATE nocase",
     *("levenshtein(s, c)", f"levenshtein(s, '{'x' * 101}')", "chr(s)", "bit_count(x)"),
 )  # fmt: skip
 
@@ -226,6 +236,35 @@ def test_the_years_of_an_age_are_those_of_duckdb() -> None:
     assert duckdb.execute(f"SELECT DISTINCT {written} AS y FROM {pairs} ORDER BY y").fetchall() == [
         (years,) for years in range(-3, 4)
     ]
+
+
+_DAYS = "(SELECT DATE '2019-12-25' + n::INT FROM range(900) t(n) UNION ALL SELECT DATE 'infinity')"
+_TIMES = (
+    "(SELECT TIMESTAMP '2020-01-01' + INTERVAL (n * 7919) MINUTE FROM range(300) t(n) "
+    "UNION ALL SELECT TIMESTAMP 'infinity' UNION ALL SELECT TIMESTAMP '-infinity')"
+)
+
+
+@pytest.mark.parametrize("comparison", [">", ">=", "<", "<="])
+@pytest.mark.parametrize(
+    ("type_", "moments", "lengths"),
+    [
+        ("DATE", _DAYS, ("1 month", "2 months", "1 quarter", "1 year", "27 days", "0 days")),
+        ("TIMESTAMP", _TIMES, ("27 days", "90 minutes")),
+    ],
+)
+def test_an_age_is_as_long_as_to_duckdb(
+    comparison: str, type_: str, moments: str, lengths: tuple[str, ...]
+) -> None:
+    """Of all dates around a leap day, whose days and months make up for each other."""
+    for length in lengths:
+        call = f"age(a, b) {comparison} INTERVAL '{length}'"
+        tree = sqlglot.parse_one(call, read="duckdb")
+        written = write_alike(tree, lambda _: SqlType.of(type_)).sql("duckdb")
+        assert "age(" not in written.lower()
+        differ = f"({written}) IS DISTINCT FROM ({call})"
+        pairs = f"{moments} a(a), {moments} b(b) WHERE {differ}"
+        assert duckdb.execute(f"SELECT a, b FROM {pairs} LIMIT 3").fetchall() == []
 
 
 @pytest.mark.parametrize("call", REFUSED)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pytest
 from helpers.support import NO_NUMBER, connect
 
@@ -27,6 +29,8 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
         ("SELECT upper(mode(s)), sum(n) AS t FROM visits", ["upper(mode(s))", "t"], 2),
         ("SELECT list(DISTINCT s) FROM visits", ["list(DISTINCT s)"], 1),
         ("SELECT histogram(k) FROM visits", ["histogram(k)"], 1),
+        ("SELECT entropy(k) FROM visits", ["entropy(k)"], 1),
+        ("SELECT k, entropy(s) FROM visits GROUP BY k", ["k", "entropy(s)"], 2),
         ("SELECT any_value(s) FROM visits", ["any_value(s)"], 1),
         ("SELECT k, mode(s), sum(n) FROM visits GROUP BY k", ["k", "mode(s)", "sum(n)"], 2),
         ("SELECT k, mode(s) AS m, any_value(s) AS a FROM visits GROUP BY k", ["k", "m", "a"], 2),
@@ -72,3 +76,21 @@ def test_of_equal_counts_the_least_value_is_taken_and_none_without_rows(tmp_path
         sql = "SELECT k, mode(s), mode(s) FILTER (WHERE k = 2), mode(c) FROM visits GROUP BY k"
         found = opened.sql(sql + " ORDER BY k").fetchall()
     assert found == [(1, "a", None, None), (2, "a", "a", None)]
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT round(entropy(k), 9), count(*) FROM visits",
+        "SELECT round(entropy(k % 3) FILTER (WHERE n > 1), 9) FROM visits",
+        "SELECT k, round(entropy(n % 3), 9) FROM visits GROUP BY k ORDER BY k",
+        "SELECT entropy(k) FROM visits WHERE n > 10000",
+    ],
+)
+def test_entropy_is_that_of_released_groups(tmp_path: Path, sql: str) -> None:
+    defaults = replace(NO_NUMBER, max_rows_contributed=100, max_groups_contributed=100)
+    with connect(tmp_path, defaults=defaults) as opened:
+        given = opened.sql(sql).fetchall()
+    with duckdb.connect(str(tmp_path / "world.duckdb"), read_only=True) as plain:
+        assert given == plain.execute(sql).fetchall()

@@ -71,6 +71,17 @@ SAME = [
     ("SELECT s, RATIO_TO_REPORT(COUNT(*)) OVER () AS share FROM visits GROUP BY s",
      "SELECT s, COUNT(*) / NULLIF(SUM(COUNT(*)) OVER (), 0) AS share FROM visits GROUP BY s"),
     ("SELECT COUNTIF(n > 3) FROM visits", "SELECT COUNT_IF(n > 3) FROM visits"),
+    ("SELECT PERCENTILE_CONT(n, 0.31) OVER () AS m FROM visits LIMIT 1",
+     "SELECT PERCENTILE_CONT(0.31) WITHIN GROUP (ORDER BY n) AS m FROM visits"),
+    ("SELECT DISTINCT s, PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY n) OVER (PARTITION BY s) "
+     "AS p, COUNT(*) OVER (PARTITION BY s) + 1 AS c FROM visits WHERE k > 0 ORDER BY p, s",
+     "SELECT s, PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY n) AS p, COUNT(*) + 1 AS c "
+     "FROM visits WHERE k > 0 GROUP BY s ORDER BY p, s"),
+    ("SELECT DISTINCT SUM(n) OVER () / 2 AS h FROM visits", "SELECT SUM(n) / 2 AS h FROM visits"),
+    ("SELECT v.s:a.\"b c\"[0].d::INT AS j, COUNT(*) FROM visits v "
+     "WHERE s:e <> '' AND k > 0 GROUP BY 1",
+     "SELECT CAST(v.s->>'$.a.\"b c\"[0].d' AS INT) AS j, COUNT(*) FROM visits v "
+     "WHERE s->>'$.e' <> '' AND k > 0 GROUP BY 1"),
     ("SELECT TOP 3 s, COUNT(*) AS c FROM visits GROUP BY s ORDER BY c DESC",
      "SELECT s, COUNT(*) AS c FROM visits GROUP BY s ORDER BY c DESC LIMIT 3"),
     ("SELECT DISTINCT TOP 3 s FROM visits", "SELECT DISTINCT s FROM visits LIMIT 3"),
@@ -90,6 +101,50 @@ def test_words_of_others_ask_the_same_question(
     assert not first.cost.stored
     assert again.cost.stored
     assert again.fetchall() == first.fetchall()
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        *(
+            "s, n, AVG(n) OVER (PARTITION BY s)",
+            "s, AVG(n) OVER (PARTITION BY s), COUNT(*) OVER ()",
+        ),
+        *("AVG(n) OVER (PARTITION BY s)", "s, AVG(n) OVER (PARTITION BY s ORDER BY n)"),
+        *("s, LAG(n) OVER (PARTITION BY s)", "s, FIRST_VALUE(n) OVER (PARTITION BY s)"),
+        *("s, AVG(n) OVER (PARTITION BY s) + n", "s, SUM(n) OVER (PARTITION BY s), (SELECT k)"),
+        "s, SUM(n) OVER (PARTITION BY s ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    ],
+)
+def test_windows_that_differ_within_a_group_are_none_of_groups(
+    connection: dpsql.Connection, windows: str
+) -> None:
+    for text in (f"SELECT DISTINCT {windows} FROM visits", f"SELECT {windows} FROM visits LIMIT 1"):
+        with pytest.raises(dpsql.Error) as refused:
+            connection.sql(text)
+        assert refused.value.code in ("raw_rows", "subquery_over_private_rows", "unknown_column")
+
+
+def test_no_rows_of_a_subquery_stay_none_under_a_window(connection: dpsql.Connection) -> None:
+    none = "WITH g AS (SELECT 1 AS n FROM range(0)) SELECT DISTINCT SUM(n) OVER () FROM "
+    assert connection.sql(f"{none} g").fetchall() == []
+    assert connection.sql(f"{none} (SELECT * FROM g)").fetchall() == []
+    assert connection.sql(f"{none} g LIMIT 1").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "read"),
+    [
+        ("c: 1, d: 2 + 1", "1 as c, 2 + 1 as d"),
+        ("[1, 2][1:2], {'a': 1}", "[1, 2][1:2], {'a': 1}"),
+        ("list_transform(x, lambda y: y + 1)", "list_transform(x, lambda y : y + 1)"),
+        ("c[a:b], {a: b}, map {a: b}", "c[a:b], {'a': b}, map {a: b}"),
+    ],
+)
+def test_a_colon_means_something_else_in_duckdb(asked: str, read: str) -> None:
+    here, there = parse(f"SELECT {asked} FROM t"), parse_one(f"SELECT {read} FROM t", read="duckdb")
+    assert here.find(exp.JSONExtractScalar) is None
+    assert to_sql(here) == to_sql(there)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ The name of each is public, so that the tail says it, by constants.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Final
 
 from sqlglot import exp
@@ -74,25 +75,35 @@ def _constant(value: object) -> exp.Expr:
         return exp.cast(exp.Literal.string(value.isoformat()), exp.DType.DATE)
     if isinstance(value, str):
         return exp.Literal.string(value)
+    if isinstance(value, float):
+        return exp.cast(exp.Literal.string(repr(value)), exp.DType.DOUBLE)
+    if isinstance(value, Decimal):
+        return exp.Literal.number(format(value, "f"))
     assert isinstance(value, int)
     return exp.Boolean(this=value) if isinstance(value, bool) else exp.Literal.number(value)
 
 
 def followers_of(
-    rows: Sequence[tuple[object, ...]],
+    rows: Sequence[tuple[object, ...]], measured: Collection[int] = ()
 ) -> tuple[tuple[int, int], ...]:
     """Find the columns of rows that others decide, from the last on: places, each with another's.
 
+    Columns that are ``measured``, of fractions, decide no others.
+
     >>> followers_of([(1, "a", True), (2, "b", True), (3, "b", True)])
     ((1, 0), (2, 0))
+    >>> followers_of([(0.5, "a"), (1.5, "b")], measured=[0])
+    ((0, 1),)
     """
     kept = list(range(len(rows[0])))
-    for place in reversed(range(len(rows[0]))):
-        if any(_decides(rows, other, place) for other in kept if other != place):
+    for place in sorted(kept, key=lambda place: (place not in measured, -place)):
+        deciding = (other for other in kept if other != place and other not in measured)
+        if any(_decides(rows, other, place) for other in deciding):
             kept.remove(place)
     gone = (place for place in range(len(rows[0])) if place not in kept)
     return tuple(
-        (place, next(other for other in kept if _decides(rows, other, place))) for place in gone
+        (place, next(o for o in kept if o not in measured and _decides(rows, o, place)))
+        for place in gone
     )
 
 

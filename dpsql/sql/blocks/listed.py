@@ -22,6 +22,9 @@
     SELECT (SELECT map_from_entries(list(row(v, n) ORDER BY v)) FROM
             (SELECT ward AS v, COUNT(*) AS n FROM visits WHERE ward IS NOT NULL GROUP BY ward))
 
+    SELECT entropy(ward) FROM visits
+    SELECT (SELECT log2(sum(n)) - sum(n * log2(n)) / sum(n) FROM (… the same … WHERE n > 0))
+
 APPROX_TOP_COUNT(x, 3) lists the numbers of rows as well. Of each group, the most frequent values
 are the first ones of a list of all. ANY_VALUE(x) is the same as mode(x): each value of the group is
 right, and the most frequent one is what noise hides least. The question for the groups is a block
@@ -46,7 +49,7 @@ from dpsql.sql.lineage.relation import Identity, Relation
 from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.text import output_name, put
 
-_HISTOGRAM: Final = "histogram"
+_HISTOGRAM, _ENTROPY = "histogram", "entropy"
 _TOP_COUNT: Final = "approx_top_count"
 _MOST_LISTED: Final = 1000
 _USUAL: Final = (exp.Mode, exp.AnyValue)
@@ -182,7 +185,8 @@ def listing_of(node: exp.Expr) -> ListedGroups | None:
                 return _most_frequent(function, of, number, condition)
         return None
     if isinstance(function, exp.Anonymous):
-        of_one = fold(function.name) == _HISTOGRAM and len(function.expressions) == 1
+        known = fold(function.name) in (_HISTOGRAM, _ENTROPY)
+        of_one = known and len(function.expressions) == 1
         return ListedGroups(function, function.expressions[0], condition) if of_one else None
     if not isinstance(function, exp.ArrayAgg | exp.GroupConcat):
         return None
@@ -282,6 +286,8 @@ def _made(listing: ListedGroups) -> exp.Expr:
     ] or [exp.Ordered(this=value.copy())]
     if listing.first is not None:
         return _most_frequent_of(listing, value, number)
+    if isinstance(listing.function, exp.Anonymous) and fold(listing.function.name) == _ENTROPY:
+        return _entropy(number)
     if not _lists_keys(listing):
         entry = exp.Anonymous(this="row", expressions=[value, number])
         entries = exp.ArrayAgg(this=exp.Order(this=entry, expressions=order))
@@ -289,6 +295,23 @@ def _made(listing: ListedGroups) -> exp.Expr:
     made = listing.function.copy()
     made.set("this", exp.Order(this=value, expressions=order))
     return made
+
+
+def _entropy(number: exp.Expr) -> exp.Expr:
+    """Write the entropy in bits of numbers of rows; noise may make one of no rows negative."""
+    zero = exp.Literal.number(0)
+    some = exp.GT(this=number, expression=zero)
+
+    def summed(value: exp.Expr) -> exp.Expr:
+        return exp.Sum(this=exp.Case(ifs=[exp.If(this=some.copy(), true=value)]))
+
+    def logarithm(value: exp.Expr) -> exp.Expr:
+        return exp.Anonymous(this="log2", expressions=[value])
+
+    weighted = exp.Mul(this=number.copy(), expression=logarithm(number.copy()))
+    mean = exp.Div(this=summed(weighted), expression=summed(number.copy()))
+    bits = exp.Sub(this=logarithm(summed(number.copy())), expression=mean)
+    return exp.Coalesce(this=bits, expressions=[zero.copy()])
 
 
 def _most_frequent_of(listing: ListedGroups, value: exp.Expr, number: exp.Expr) -> exp.Expr:

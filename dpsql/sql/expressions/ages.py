@@ -5,14 +5,17 @@ Each counts from the earlier moment to the later one, with a sign, and is NULL w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from sqlglot import exp
 
+from dpsql.core.schema import fold
 from dpsql.core.sql_types import DATE, TIMESTAMP
 from dpsql.sql.expressions.silent_casts import TypeHere
+from dpsql.syntax.arguments import NodeArguments
 
 _MOST_NODES: Final = 12
 _BELOW_UNIT: Final = {
@@ -224,3 +227,112 @@ def _months_of_timestamps(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
         ifs=[exp.If(this=unfinished, true=exp.Literal.number(1))], default=exp.Literal.number(0)
     )
     return exp.Sub(this=_apart(later, earlier), expression=rest)
+
+
+def compared_with_interval(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write ``age(a, b) > INTERVAL 5 DAY``, of any moments, and of dates with months and years.
+
+    A month of an interval is as long as 30 days to engines, and the days of an age are fewer than
+    those of a month: with less than 28 days nothing is compared but moments.
+    """
+    comparison, one, other = type(node), node.this.unnest(), node.expression.unnest()
+    if _is_age(other):
+        comparison, one, other = _MIRRORED[comparison], other, one
+    moments = _alike(one.expressions, type_of) if _is_age(one) else None
+    length = _length(other)
+    if moments is None or length is None or not _COMPARED.hold(node):
+        return None
+    (later, earlier), (number, unit) = moments, length
+    if unit in _SECONDS and number * _SECONDS[unit] < _SHORTEST_MONTH:
+        width = exp.Interval(this=exp.Literal.string(str(number)), unit=exp.var(unit.upper()))
+        moved = exp.Add(this=earlier.copy(), expression=width)
+        return _of_finite(later, earlier, comparison(this=later.copy(), expression=moved))
+    if unit not in _MONTHS or not number or not is_date(later, type_of):
+        return None
+    least = comparison in (exp.GTE, exp.LT)
+    reached = _at_least_months if least else _more_than_months
+    found = exp.Case(
+        ifs=[
+            exp.If(
+                this=exp.GTE(this=later.copy(), expression=earlier.copy()),
+                true=reached(later, earlier, number * _MONTHS[unit]),
+            ),
+            exp.If(this=exp.LT(this=later.copy(), expression=earlier.copy()), true=exp.false()),
+        ]
+    )
+    below = comparison in (exp.LT, exp.LTE)
+    return _of_finite(later, earlier, exp.paren(exp.Not(this=found)) if below else found)
+
+
+def _of_finite(later: exp.Expr, earlier: exp.Expr, test: exp.Expr) -> exp.Expr:
+    """Write a test that is NULL of infinite moments, as an age is."""
+    known = [
+        exp.Not(this=exp.Is(this=exp.Year(this=each.copy()), expression=exp.Null()))
+        for each in (later, earlier)
+    ]
+    return exp.Case(ifs=[exp.If(this=exp.and_(*known), true=test)])
+
+
+def _at_least_months(later: exp.Expr, earlier: exp.Expr, number: int) -> exp.Expr:
+    """Write whether an age is some months, or a month less and the 30 days of one."""
+    days = [exp.Day(this=each.copy()) for each in (later, earlier)]
+    length = exp.Day(this=exp.LastDay(this=earlier.copy()))
+    of_31 = exp.and_(_equal(exp.Sub(this=days[1], expression=days[0]), 1), _equal(length, 31))
+    all_days = _equal(exp.Sub(this=days[0].copy(), expression=days[1].copy()), 30)
+    months = exp.paren(_plain_months(later, earlier))
+    almost = exp.and_(_equal(months, number - 1), exp.paren(exp.or_(of_31, all_days)))
+    reached = exp.GTE(this=months.copy(), expression=exp.Literal.number(number))
+    return exp.paren(exp.or_(reached, exp.paren(almost)))
+
+
+def _more_than_months(later: exp.Expr, earlier: exp.Expr, number: int) -> exp.Expr:
+    """Write whether an age is more than some months, by a day at least."""
+    months = exp.paren(_plain_months(later, earlier))
+    beyond = exp.GT(this=months, expression=exp.Literal.number(number))
+    days = [exp.Day(this=each.copy()) for each in (later, earlier)]
+    by_days = exp.and_(_equal(months.copy(), number), exp.NEQ(this=days[0], expression=days[1]))
+    return exp.paren(exp.or_(beyond, exp.paren(by_days)))
+
+
+def _plain_months(later: exp.Expr, earlier: exp.Expr) -> exp.Expr:
+    """Write the months of the age of two dates."""
+    days = [exp.Day(this=each.copy()) for each in (later, earlier)]
+    before = exp.If(this=exp.LT(this=days[0], expression=days[1]), true=exp.Literal.number(1))
+    rest = exp.Case(ifs=[before], default=exp.Literal.number(0))
+    return exp.Sub(this=_apart(later, earlier), expression=rest)
+
+
+def _equal(node: exp.Expr, number: int) -> exp.Expr:
+    return exp.EQ(this=node, expression=exp.Literal.number(number))
+
+
+def _is_age(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and fold(node.name) == "age"
+
+
+def _length(node: exp.Expr) -> tuple[int, str] | None:
+    """Read a constant interval of one unit: its number, and the word for its unit."""
+    cast = type(node) is exp.Cast and node.to.this == exp.DType.INTERVAL
+    if not (cast or (isinstance(node, exp.Interval) and _INTERVAL.hold(node))):
+        return None
+    number, unit = node.this, node.args.get("unit")
+    if not isinstance(number, exp.Literal) or not isinstance(unit, exp.Var | None):
+        return None
+    written = f"{number.name} {unit.name}" if isinstance(unit, exp.Var) else number.name
+    found = _LENGTH.fullmatch(written)
+    return None if found is None else (int(found[1]), found[2].lower())
+
+
+_COMPARED: Final = NodeArguments("this expression")
+_INTERVAL: Final = NodeArguments("this unit")
+_LENGTH: Final = re.compile(
+    r"([0-9]{1,9}) (second|minute|hour|day|week|month|quarter|year)s?", re.IGNORECASE
+)
+_SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_SHORTEST_MONTH: Final = 28 * 86400
+_MIRRORED: Final[Mapping[type[exp.Expr], type[exp.Expr]]] = {
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+}

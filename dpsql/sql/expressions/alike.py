@@ -22,6 +22,7 @@ from dpsql.core.schema import fold
 from dpsql.core.sql_types import BOOLEAN, DATE, SqlType
 from dpsql.sql.expressions import bits
 from dpsql.sql.expressions.ages import (
+    compared_with_interval,
     months_beside_years,
     months_between,
     units_between,
@@ -51,7 +52,7 @@ from dpsql.syntax.dialect import WRITTEN_NAME, PrivateDuckDB
 from dpsql.syntax.json_paths import JsonPath, read_path, write_path
 from dpsql.syntax.moment_formats import BLANK_PADDED, of_date_format, of_pattern, of_to_char
 from dpsql.syntax.moment_words import divides_day
-from dpsql.syntax.patterns import PatternRefused, read_pattern
+from dpsql.syntax.patterns import Pattern, PatternRefused, read_pattern
 from dpsql.syntax.text import NAMED, display, put
 
 _Make: TypeAlias = Callable[[exp.Expr, TypeHere], exp.Expr | None]
@@ -76,6 +77,10 @@ _MOST_NODES: Final = 8
 _MOST_TRANSLATED: Final = 32
 _BACKSLASH: Final = "\\"
 _MOST_OVERLAPPING: Final = 32
+_MOST_GROUPS: Final = 4
+_GROUP: Final = re.compile(r"\\([0-9])")
+_GROUP_IN_TEXT: Final = re.compile(r"(\\[0-9])")
+_PUT: Final = re.compile(r"([^\\]|\\[0-9])+")
 _PRINTF: Final = re.compile(r"%s|%d|%i|%02d")
 _FMT: Final = re.compile(r"\{\}|\{:d\}|\{:02d\}")
 _TEXTS_BY_FORM: Final = (
@@ -883,9 +888,51 @@ def _substituted(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     made = _pattern(text, ignore_case="i" in flags)
     everywhere = exp.Literal.string("g" if "g" in flags else "")
     put = node.args["replacement"]
+    if (referred := _text(put)) is not None and _BACKSLASH in referred:
+        return _of_groups(node.this, text, referred, ignore_case="i" in flags)
     return made and exp.RegexpReplace(
         this=node.this, expression=made, replacement=put, modifiers=everywhere, single_replace=True
     )
+
+
+def _of_groups(text: exp.Expr, pattern: str, put: str, *, ignore_case: bool) -> exp.Expr | None:
+    """Write regexp_replace of a whole text by groups of the pattern, as what is extracted.
+
+    ``regexp_replace(s, '^(a+)-(b+)$', '\\2/\\1')`` is the second group, a slash and the first one,
+    and ``s`` where it does not match. A part of a text has no such form.
+    """
+    found = _PUT.fullmatch(put)
+    whole = _whole_pattern(pattern, ignore_case=ignore_case)
+    if found is None or whole is None or sum(1 for _ in text.walk()) > _MOST_NODES:
+        return None
+    numbers = [int(each) for each in _GROUP.findall(put)]
+    if len(numbers) > _MOST_GROUPS or not all(number <= whole.groups for number in numbers):
+        return None
+    pieces: list[exp.Expr] = []
+    for piece in _GROUP_IN_TEXT.split(put):
+        if (group := _GROUP.fullmatch(piece)) is not None:
+            pieces.append(
+                exp.RegexpExtract(
+                    this=text.copy(),
+                    expression=exp.Literal.string(whole.text),
+                    group=exp.Literal.number(group[1]),
+                    null_if_pos_overflow=True,
+                )
+            )
+        elif piece:
+            pieces.append(exp.Literal.string(piece))
+    made = reduce(lambda one, other: exp.DPipe(this=one, expression=other), pieces)
+    matches = exp.RegexpLike(this=text.copy(), expression=exp.Literal.string(whole.text))
+    return exp.Case(ifs=[exp.If(this=matches, true=made)], default=text.copy())
+
+
+def _whole_pattern(pattern: str, *, ignore_case: bool) -> Pattern | None:
+    """Read a pattern that matches a text from its start to its end, or not at all."""
+    try:
+        found = read_pattern(pattern, ignore_case=ignore_case, captures=True)
+    except PatternRefused:
+        return None
+    return found if found.from_start and found.to_end else None
 
 
 def _converted(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
@@ -1244,6 +1291,9 @@ def _like(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
 _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     **dict.fromkeys(NUMBERS_OF_TEXTS, number_of_text),
+    **dict.fromkeys(
+        (exp.GT, exp.GTE, exp.LT, exp.LTE), _first(compared_with_interval, number_of_text)
+    ),
     **dict.fromkeys(TEXTS_OF_MOMENTS, text_of_moment),
     exp.Interval: _plain_interval,
     exp.AtTimeZone: _at_zone,

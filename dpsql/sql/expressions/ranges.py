@@ -18,12 +18,12 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import Table, fold
-from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, SqlType
+from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TINYINT, SqlType
 from dpsql.policy.model import ColumnPolicy, TablePolicy
 from dpsql.sql.expressions.inner_types import INSIDE, inner_type
 from dpsql.sql.expressions.moments import DAY_SECONDS, moment_range, moment_type
 from dpsql.syntax.arguments import Rules, branches, extracted_part, grouped_rules
-from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS, RowFunction, nodes_giving
+from dpsql.syntax.row_functions import MOMENTS, PARTS, ROW_FUNCTIONS, RowFunction, nodes_giving
 from dpsql.syntax.row_nodes import is_row_node
 
 Range = tuple[float, float]
@@ -240,9 +240,9 @@ def _extracted(node: exp.Expr, known: _Known) -> Range:
 
 
 def _between(part: RowFunction, of: exp.Expr, known: _Known) -> Range:
-    """Bound a part of a moment; those of an INTERVAL are other numbers: 90 days, -3 months."""
-    moment = moment_type(of, known.table) is not None or _is_time(of.unnest(), known.table)
-    return (part.between if moment else None) or _EVERYTHING
+    """Bound a function; parts of an INTERVAL are other numbers than of a moment: 90 days."""
+    bounded = not set(part.takes) <= set(MOMENTS) or moment_type(of, known.table) is not None
+    return (part.between if bounded or _is_time(of.unnest(), known.table) else None) or _EVERYTHING
 
 
 def _is_time(node: exp.Expr, table: Table) -> bool:
@@ -327,7 +327,10 @@ _OF_NUMBERS: tuple[type[exp.Expr], ...] = (
     *(*_OF_ONE, exp.Ceil, exp.Floor, exp.Sign, exp.Log),
     *(node for node in nodes_giving(DOUBLE) if node is not exp.TimeToUnix),
 )
-_COUNTS: tuple[type[exp.Expr], ...] = (exp.DateDiff, *nodes_giving(BIGINT))
+_COUNTS: tuple[type[exp.Expr], ...] = (
+    exp.DateDiff,
+    *(node for type_ in (TINYINT, INTEGER, BIGINT) for node in nodes_giving(type_)),
+)
 _ALWAYS_NUMBERS = (*_COUNTS, exp.Extract, exp.TimeToUnix)
 _MACHINE_DIGITS = 18
 

@@ -53,13 +53,16 @@ def constants_objection(node: exp.Expr) -> Objection | None:
 
 def grows_by(node: exp.Expr) -> int:
     """Return how many times as long as its text a replacement may be, rounding up."""
-    put = len(text_literal_of(node.args.get("replacement")) or "")
+    written = text_literal_of(node.args.get("replacement")) or ""
+    put = len(written)
     taken = len(text_literal_of(node.expression) or "")
     if isinstance(node, exp.RegexpReplace):
         try:
             taken = read_pattern(text_literal_of(node.expression) or "").least
         except PatternRefused:  # over released rows it may be another
             taken = 1
+        # Each group that is referred to may be the whole text again.
+        return max(1, -(-put // max(1, taken)) + written.count("\\"))
     return max(1, -(-put // max(1, taken)))
 
 
@@ -85,8 +88,10 @@ def _replaced_pattern(node: exp.Expr) -> Objection | None:
     )
     if put is None or "\\" in put or len(put) > MOST_OF_CONSTANT or flags not in ("", "g"):
         return (
-            "what regexp_replace puts in the place of a match is a constant text, without \\",
-            "For example regexp_replace(s, '[^0-9]', '', 'g').",
+            "what regexp_replace puts in the place of a match is a constant text; groups as \\1 stand "
+            "there where the pattern is that of a whole text",
+            "For example regexp_replace(s, '[^0-9]', '', 'g') and regexp_replace(s, "
+            "'^([a-z]+):.*$', '\\1'). Of a part of a text, write regexp_extract(s, '([a-z]+)', 1).",
         )
     found = _pattern(node)
     if found is None and read_pattern(text_literal_of(node.expression) or "").least == 0:
