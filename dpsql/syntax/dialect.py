@@ -32,6 +32,7 @@ from dpsql.syntax.other_words import OTHER_WORDS
 from dpsql.syntax.patterns import PatternRefused, read_pattern
 from dpsql.syntax.word_builders import (
     READ_WHOLE,
+    WRITTEN_PLACE,
     bare_unit,
     is_raw,
     left_as_written,
@@ -499,9 +500,15 @@ class PrivateDuckDB(DuckDB):
         def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
             self._within_brackets += 1
             try:
-                return super()._parse_bracket(this)
+                found = super()._parse_bracket(this)
             finally:
                 self._within_brackets -= 1
+            read = self._tokens[max(0, self._index - 3) : self._index]
+            kinds = [token.token_type for token in read]
+            alone = kinds == [TokenType.L_BRACKET, TokenType.NUMBER, TokenType.R_BRACKET]
+            if isinstance(found, exp.Bracket) and alone:  # counted from 0 by the type of the list
+                found.meta[WRITTEN_PLACE] = read[1].text
+            return found
 
         def _parse_wrapped(
             self, parse_method: Callable[[], _Read], optional: bool = False
@@ -624,7 +631,9 @@ class PrivateDuckDB(DuckDB):
             # Functions with a grammar of their own, and those without brackets, note neither where
             # they stand nor how they were written.
             start = self._curr
-            found = self._parse_parametric() or super()._parse_function_call(
+            found = self._parse_parametric()
+            found = self._parse_window(found) if found is not None else None
+            found = found or super()._parse_function_call(
                 functions, anonymous, optional_parens, any_token
             )
             function = found

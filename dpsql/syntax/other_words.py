@@ -23,6 +23,7 @@ from dpsql.syntax.row_functions import BitCount, Character
 from dpsql.syntax.word_builders import (
     READ_WHOLE,
     TWO,
+    WRITTEN_PLACE,
     Build,
     by_number,
     left_as_written,
@@ -154,7 +155,8 @@ INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("unnest", "explode", "flatten"),
         "It stands once in a select list or beside the tables of FROM, of a column that is a list "
-        "or of string_split(s, ','): FROM t, UNNEST(t.tags) AS e(tag).",
+        "or of string_split(s, ','): FROM t, UNNEST(t.tags) AS e(tag). Windows go into a query "
+        "around it, and Spark's split by a pattern has no equal.",
     ),
     "similar to": "It compares the whole with a regular expression, as in DuckDB: s SIMILAR TO "
     "'n.*'. SQL's % and _ belong to LIKE.",
@@ -473,11 +475,15 @@ OTHER_WORDS: Final[Mapping[str, Build]] = {name: _marked(each) for name, each in
 def settle_quantile_lists(tree: exp.Expr) -> None:
     """Read one of a list of quantiles as that quantile; ``tree`` is changed.
 
-    ``APPROX_QUANTILES(x, 4)[OFFSET(1)]`` is the first of the three that divide rows in four.
+    ``APPROX_QUANTILES(x, 4)[OFFSET(1)]`` is the first of the three that divide rows in four, and
+    ``QUANTILE_CONT(x, [0.5, 0.9])[1]`` that of 0.5.
     """
     for bracket in list(tree.find_all(exp.Bracket)):
         listed = bracket.this
         match bracket.expressions:
+            case [exp.Literal()] if type(listed) in _LISTED_IN:
+                _settle_one_of(bracket, listed)
+                continue
             case [exp.Anonymous(expressions=[place])] if isinstance(listed, exp.ApproxQuantiles):
                 first = _FIRST.get(str(bracket.expressions[0].name).upper())
                 parts, number = _whole(listed.expression), _whole(place)
@@ -490,6 +496,22 @@ def settle_quantile_lists(tree: exp.Expr) -> None:
             bracket.replace(exp.ApproxQuantile(this=listed.this, quantile=fraction))
 
 
+def _settle_one_of(bracket: exp.Expr, call: exp.Expr) -> None:
+    """Replace an element of a list of quantiles by its quantile."""
+    listed, place = call.args.get(_LISTED_IN[type(call)]), bracket.meta.get(WRITTEN_PLACE, "")
+    if not isinstance(listed, exp.Array) or not place.isdecimal():
+        return
+    if 0 < int(place) <= len(listed.expressions):
+        call.set(_LISTED_IN[type(call)], listed.expressions[int(place) - 1])
+        bracket.replace(call)
+
+
+_LISTED_IN: Final[Mapping[type[exp.Expr], str]] = {
+    exp.Quantile: "quantile",
+    exp.ApproxQuantile: "quantile",
+    exp.PercentileCont: "expression",
+    exp.PercentileDisc: "expression",
+}
 _FIRST: Final = {"OFFSET": 0, "ORDINAL": 1}
 
 
@@ -522,17 +544,6 @@ def settle_patterns(tree: exp.Expr) -> None:
             constant = written_text(pattern)
             if constant and not set(constant) & set("[]\\"):
                 test.replace(exp.Like(this=operand(value), expression=pattern))
-
-
-def settle_averages(tree: exp.Expr) -> None:
-    """Read ``AVG(status = 'late')`` as that of 1 and 0, as SQLite and MySQL do; it is changed."""
-    for average in list(tree.find_all(exp.Avg)):
-        test = average.this.unnest() if isinstance(average.this, exp.Expr) else None
-        if not isinstance(test, exp.Predicate | exp.Connector | exp.Not) or test.find(exp.Query):
-            continue
-        false = exp.If(this=exp.Not(this=exp.paren(test.copy())), true=exp.Literal.number(0))
-        true = exp.If(this=test.copy(), true=exp.Literal.number(1))
-        average.set("this", exp.Case(ifs=[true, false]))
 
 
 def settle_shares(tree: exp.Expr) -> None:

@@ -23,11 +23,11 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
+from dpsql.syntax.averaged_tests import settle_averages
 from dpsql.syntax.bracketed_names import with_bracketed_names
 from dpsql.syntax.dialect import PrivateDuckDB
 from dpsql.syntax.moment_words import settle_now
 from dpsql.syntax.other_words import (
-    settle_averages,
     settle_elements,
     settle_memberships,
     settle_patterns,

@@ -63,14 +63,42 @@ def test_elements_behind_the_last_number_are_left_out(
         "(SELECT t.* FROM visits v, unnest(string_split(v.s, '1')) t(w))",
         "(SELECT k AS w FROM visits v, unnest(string_split(v.s, '1')) t(k))",
         "visits LATERAL VIEW explode(split(s, '[12]')) t AS w",
+        "(SELECT uid, explode(split(s, '.')) AS w FROM visits)",
+        "(SELECT w, row_number() OVER (PARTITION BY uid ORDER BY k) AS r FROM visits v, "
+        "unnest(string_split(v.s, '1')) t(w))",
+        "(SELECT unnest(string_split(s, '1')) AS w, row_number() OVER (PARTITION BY uid ORDER BY "
+        "k) AS r FROM visits)",
         "(SELECT max(unnest(string_split(s, '1'))) AS w FROM visits)",
     ],
 )
 def test_other_forms_of_lists_are_refused(
     source: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
 ) -> None:
-    with pytest.raises(dpsql.Error):
+    with pytest.raises(dpsql.Error) as refused:
         connections[0].sql(f"SELECT w, count(*) FROM {source} GROUP BY w")
+    assert "__dpsql" not in str(refused.value)
+    assert "CASE" not in str(refused.value)
+
+
+@pytest.mark.parametrize("asked", ["w || v.uid", "upper(w || v.uid)"])
+def test_what_is_refused_of_elements_is_said_as_it_was_typed(
+    asked: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
+) -> None:
+    listed = "FROM visits v, unnest(string_split(v.s, '1')) t(w)"
+    with pytest.raises(dpsql.Error) as refused:
+        connections[0].sql(f"SELECT {asked}, count(*) {listed} GROUP BY 1")
+    told = f"grouping by {asked} would release the privacy unit itself"
+    assert refused.value.reason.lower() == told
+
+
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
+def test_public_rows_are_joined_by_elements(
+    connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection],
+) -> None:
+    for join in ("JOIN", "LEFT JOIN"):
+        joined = f"{join} (VALUES ('s', 'a'), ('', 'b')) n(v, x) ON n.v = t.w"
+        listed = f"(SELECT n.x AS w FROM visits v, unnest(string_split(v.s, '1')) t(w) {joined})"
+        assert compare(*connections, _GROUPED, listed) == "same"
 
 
 @pytest.mark.usefixtures("no_noise", "discovered_keys")

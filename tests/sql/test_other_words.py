@@ -71,6 +71,13 @@ SAME = [
     ("SELECT s, RATIO_TO_REPORT(COUNT(*)) OVER () AS share FROM visits GROUP BY s",
      "SELECT s, COUNT(*) / NULLIF(SUM(COUNT(*)) OVER (), 0) AS share FROM visits GROUP BY s"),
     ("SELECT COUNTIF(n > 3) FROM visits", "SELECT COUNT_IF(n > 3) FROM visits"),
+    ("SELECT quantile_cont(n, [0.2, 0.7])[1], quantile_disc(n, [0.2, 0.7])[2] + 1, "
+     "quantiles(0.3, 0.6)(n)[2] FROM visits",
+     "SELECT quantile_cont(n, 0.2), quantile_disc(n, 0.7) + 1, quantile_cont(n, 0.6) FROM visits"),
+    ("SELECT quantile(0.8)(n) FILTER (WHERE k > 1), quantiles(0.1, 0.4)(n) FILTER (WHERE k > 2) "
+     "FROM visits",
+     "SELECT QUANTILE(n, 0.8) FILTER (WHERE k > 1), QUANTILE_CONT(n, [0.1, 0.4]) FILTER "
+     "(WHERE k > 2) FROM visits"),
     ("SELECT PERCENTILE_CONT(n, 0.31) OVER () AS m FROM visits LIMIT 1",
      "SELECT PERCENTILE_CONT(0.31) WITHIN GROUP (ORDER BY n) AS m FROM visits"),
     ("SELECT DISTINCT s, PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY n) OVER (PARTITION BY s) "

@@ -88,8 +88,8 @@ def _replaced_pattern(node: exp.Expr) -> Objection | None:
     )
     if put is None or "\\" in put or len(put) > MOST_OF_CONSTANT or flags not in ("", "g"):
         return (
-            "what regexp_replace puts in the place of a match is a constant text; groups as \\1 stand "
-            "there where the pattern is that of a whole text",
+            "what regexp_replace puts in the place of a match is a constant text; groups as \\1 "
+            "stand there if the pattern is that of a whole text",
             "For example regexp_replace(s, '[^0-9]', '', 'g') and regexp_replace(s, "
             "'^([a-z]+):.*$', '\\1'). Of a part of a text, write regexp_extract(s, '([a-z]+)', 1).",
         )

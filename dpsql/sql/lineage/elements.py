@@ -26,7 +26,7 @@ from dpsql.sql.expressions.legality import outside_subqueries
 from dpsql.sql.expressions.row_constants import text_literal_of
 from dpsql.sql.lineage.relation import Relation
 from dpsql.syntax.arguments import NodeArguments
-from dpsql.syntax.text import output_name, put
+from dpsql.syntax.text import NAMED, display, output_name, put, written_name
 
 MOST_ELEMENTS: Final = 50
 """Elements of a list in a row that become rows."""
@@ -52,11 +52,11 @@ def place_elements(select: exp.Select, private: Callable[[], Relation | None]) -
     """Write the lists of a SELECT over private rows as numbers that are joined; it is changed.
 
     ``private`` are the rows of its sources; None if they are not private. Several lists, outer
-    joins, positions, names that may be others', ``*`` and lists of lists of lists of lists are left
-    as they are, to be refused.
+    joins, positions, windows over rows, names that may be others', ``*`` and lists of lists of
+    lists of lists are left as they are, to be refused.
     """
     listed = [*_exploded(select), *_joined(select)]
-    if len(listed) != 1 or _levels(select) > _MOST_LEVELS:
+    if len(listed) != 1 or _levels(select) > _MOST_LEVELS or _has_windows(select):
         return
     rows = private()
     if rows is None:
@@ -64,10 +64,10 @@ def place_elements(select: exp.Select, private: Callable[[], Relation | None]) -
     (node,) = listed
     if isinstance(node, exp.Explode):
         elements = _elements(node.this, rows)
-        if elements is not None:
+        if elements is not None and not _is_by_pattern(node):
             _name_items(select)
             (node,) = _exploded(select)
-            put(node, elements[0])
+            put(node, _written_as(elements[0], node))
             select.append("joins", _numbered(elements[1]))
         return
     source = node.this if isinstance(node, exp.Join) else node
@@ -87,12 +87,24 @@ def place_elements(select: exp.Select, private: Callable[[], Relation | None]) -
         select.append("joins", _numbered(elements[1]))
     _name_items(select)
     for reference in list(_references(select, table, column)):
-        put(reference, elements[0].copy())
+        put(reference, _written_as(elements[0].copy(), reference))
+
+
+def _written_as(element: exp.Expr, typed: exp.Expr) -> exp.Expr:
+    """Note how the element of a list was typed, for messages and names."""
+    element.meta[NAMED] = display(typed)
+    return element
 
 
 def _levels(select: exp.Select) -> int:
     """Count the lists that become rows in a SELECT and below, as rows below are read for each."""
     return len(list(select.find_all(exp.Explode, exp.Unnest, exp.Lateral)))
+
+
+def _has_windows(select: exp.Select) -> bool:
+    """Tell whether windows stand beside a list: they may be over its elements, or over its rows."""
+    parts = (part for item in select.iter_expressions() for part in outside_subqueries(item))
+    return select.args.get("group") is None and any(isinstance(p, exp.Window) for p in parts)
 
 
 def _is_of(item: exp.Expr, table: str) -> bool:
@@ -155,8 +167,7 @@ def _source(node: exp.Expr) -> tuple[exp.Expr, str, str] | None:
             usual, listed = "value", node.this
         elif isinstance(node.this, exp.Explode) and _ONE.hold(node.this):
             usual, listed = "col", node.this.this
-            mark = text_literal_of(listed.expression) if isinstance(listed, exp.Split) else None
-            if node.args.get("view") and set(mark or "") & _OF_PATTERNS:  # split by a pattern there
+            if node.args.get("view") and _is_by_pattern(node.this):
                 return None
         elif isinstance(node.this, exp.Unnest):
             inner = _source(node.this)
@@ -177,6 +188,17 @@ def _source(node: exp.Expr) -> tuple[exp.Expr, str, str] | None:
         return listed, table, columns[0]
     # As of UNNEST of constants, the column is called like its rows, as in GoogleSQL.
     return listed, table, table if table and usual == "unnest" else usual
+
+
+def _is_by_pattern(node: exp.Explode) -> bool:
+    """Tell whether a text is split as Spark does, by a regular expression that is more than a mark.
+
+    EXPLODE is Spark's word.
+    """
+    listed = node.this.unnest()
+    if written_name(node) != "explode" or not isinstance(listed, exp.Split):
+        return False
+    return bool(set(text_literal_of(listed.expression) or "") & _OF_PATTERNS)
 
 
 def _elements(listed: exp.Expr, rows: Relation) -> tuple[exp.Expr, exp.Expr] | None:

@@ -99,7 +99,8 @@ _SOURCE_PARTS = frozenset({"this", "alias", "db", "joins", "sample"})
 _ELEMENTS: Final = (
     "The elements of one column of lists, or of string_split(s, ','), are rows of their own if "
     "they have a name that no other column has, and * is not asked for: SELECT e.tag, COUNT(*) "
-    "FROM t, UNNEST(t.tags) AS e(tag) GROUP BY e.tag."
+    "FROM t, UNNEST(t.tags) AS e(tag) GROUP BY e.tag. Windows and positions are none of them: a "
+    "window goes into a query around it."
 )
 
 
@@ -187,11 +188,20 @@ class Lineage:
                 place_pivot(select, source, bare, below)
 
     def _private_below(self, select: exp.Select, scope: Scope) -> Relation | None:
-        """Resolve the rows beside the lists of a SELECT; None if they are not private."""
+        """Resolve the rows beside the lists of a SELECT; None if they are not private.
+
+        Conditions on public rows that are joined behind a list may name its elements.
+        """
         below = select.copy()
+        behind = bool(below.args.get("laterals"))
         for join in list(below.args.get("joins") or ()):
             if isinstance(join.this, exp.Unnest | exp.Lateral):
+                behind = True
                 join.pop()
+                continue
+            public = behind and not self.tables.may_be_private(join.this, scope)
+            if public and join.args.get("on") is not None:
+                join.set("on", exp.true())
         rows = self._of_sources(below, scope)
         return rows if rows is not None and rows.private else None
 
