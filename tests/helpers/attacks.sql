@@ -19,6 +19,15 @@ does_not_bind: select count(*) from visits where flag like 't%'
 does_not_bind: select count(*) from visits where strftime(d, '%Y-%m') - 1 > 3
 does_not_bind: select count(*) from visits where strftime(d, '%Y') - interval 1 day is null
 groups_by_unit: select left(uid, 2), count(*) from visits group by 1
+groups_by_unit: select regexp_replace(uid::varchar, '^(.*)$', '\1x'), count(*) from visits group by 1
+groups_by_unit: select distinct uid, avg(n) over (partition by uid) from visits
+answers: select bit_count(uid) as b, count(*) from visits group by b
+answers: select count(*) from visits where age(ts, d::timestamp) > interval 27 days or age(d, date '0001-01-01') <= interval '999999 years'
+raw_rows: select distinct n, avg(n) over (partition by k) from visits
+raw_rows: select avg(n) over (), uid from visits limit 1
+expression_not_allowed: select entropy(uid) from visits
+answers: select entropy(k) from visits where uid = 27
+answers: select s:a.b::int as j, count(*) from visits where k > 0 group by s:a.b::int
 
 -- a name cannot be made to mean another table or column
 answers: select count(*) from visits v
@@ -251,7 +260,7 @@ aggregate_not_supported: select bool_or(distinct flag) from visits
 misplaced_aggregate: select bool_or(count(*) > 3) from visits
 aggregate_not_supported: select bit_xor(k) from visits
 expression_not_allowed: select product(x) from visits
-expression_not_allowed: select entropy(s) from visits
+answers: select entropy(s) from visits
 aggregate_not_supported: select k, array_agg(k) from visits group by k
 answers: select count(*) filter (where k = 1) from visits
 answers: select sum(distinct n), avg(distinct x) filter (where flag) from visits

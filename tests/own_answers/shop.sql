@@ -267,6 +267,13 @@ SELECT array_agg(DISTINCT channel ORDER BY channel DESC NULLS FIRST), AVG(quanti
 SELECT string_agg(DISTINCT o.channel, ', ' ORDER BY o.channel) FROM orders o JOIN users u USING (user_id) WHERE u.age > 20;
 SELECT upper(string_agg(DISTINCT channel, ';' ORDER BY channel DESC)) || '.', 1 + 1 FROM orders;
 SELECT histogram(channel) FROM orders;
+SELECT round(entropy(channel), 9) AS bits, COUNT(*) FROM orders;
+SELECT status, round(entropy(channel) FILTER (WHERE quantity > 0), 9) AS bits FROM orders GROUP BY status;
+SELECT DISTINCT status, SUM(quantity) OVER (PARTITION BY status) + 1 AS s, COUNT(*) OVER (PARTITION BY status) FROM orders WHERE quantity > 0;
+SELECT COUNT(*) OVER () AS n FROM orders WHERE amount > 10 LIMIT 1;
+SELECT regexp_replace(channel, '^([a-z])(.*)$', '\2-\1') AS c, COUNT(*) FROM orders GROUP BY c;
+SELECT COUNT(*) FROM orders WHERE age(shipped_at, ts) > INTERVAL '36 hours' OR age(order_date, DATE '2024-01-31') >= INTERVAL '3 months';
+SELECT quantity, quantile_disc(quantity, [0.25, 0.75])[2] AS q FROM orders GROUP BY quantity;
 SELECT COUNT(*) FROM orders WHERE channel = (SELECT mode(channel) FROM orders);
 SELECT m, COUNT(*) OVER () FROM (SELECT mode(kind) AS m FROM events WHERE kind <> 'x');
 SELECT mode(channel) FROM orders WHERE amount IS NULL AND amount > 1;
