@@ -358,3 +358,6 @@ SELECT COALESCE(c.mode, 'all') AS mode, COALESCE(s.status, 'all') AS status, COU
 SELECT SUM(weight * 0.062 * CASE mode WHEN 'air' THEN 9.5 WHEN 'sea' THEN 0.2 ELSE 1 END) AS kg_co2 FROM shipments JOIN carriers USING (carrier_id);
 -- refused: rows
 SELECT shipment_id, tracking, status FROM shipments WHERE delivered IS NULL AND promised < CURRENT_DATE ORDER BY promised;
+
+-- answerable
+SELECT arrayJoin(splitByChar(',', tags)) AS tag, count() FROM shipments GROUP BY tag;

@@ -324,3 +324,6 @@ SELECT COUNT(*) FROM (SELECT emp_id, MIN(work_day) AS a, MAX(work_day) AS b, COU
 
 -- answerable
 SELECT AVG(c) FROM (SELECT emp_id, corr(hours, project_id) AS c FROM timesheets GROUP BY emp_id);
+
+-- answerable
+SELECT DISTINCT department_id, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY salary) OVER (PARTITION BY department_id) AS med FROM employees ORDER BY med DESC;

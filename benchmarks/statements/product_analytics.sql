@@ -396,3 +396,6 @@ SELECT week, users, SUM(users) OVER (ORDER BY week) FROM (SELECT date_trunc('wee
 
 -- answerable
 SELECT status, COUNT(*) FROM (SELECT u.user_id, CASE WHEN MAX(e.ts) >= TIMESTAMP '2025-06-01' THEN 'active' WHEN MAX(e.ts) IS NULL THEN 'never' ELSE 'dormant' END AS status FROM users u LEFT JOIN events e ON e.user_id = u.user_id GROUP BY u.user_id) GROUP BY status;
+
+-- answerable
+SELECT tag, COUNT(*) AS n, COUNT(DISTINCT e.user_id) AS users FROM events e CROSS JOIN UNNEST(e.tags) AS t(tag) JOIN taxonomy x ON x.event_name = t.tag GROUP BY tag;

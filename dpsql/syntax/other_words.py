@@ -132,6 +132,12 @@ INSTEAD: Final[Mapping[str, str]] = {
     "datetime": "Write CAST(x AS TIMESTAMP), or CAST(x AS VARCHAR).",
     "age": "Write the whole years of an age of dates, EXTRACT(YEAR FROM AGE(a, b)), or "
     "date_diff('day', b, a).",
+    **dict.fromkeys(
+        ("domain", "parse_url", "host", "url_extract_host"),
+        "Systems differ on users, ports and texts that are no URL: "
+        "regexp_extract(url, '^[a-z]+://([^/?#:]*)', 1).",
+    ),
+    "mad": "Ask MEDIAN(x) first, then MEDIAN(ABS(x - 52000)) with what came out.",
     "initcap": "Words are not told apart. Of one it is upper(left(s, 1)) || lower(s[2:]).",
     "hash": "What has few values by its form is a key: user_id % 10. WHERE random() < 0.1 takes a "
     "sample of privacy units.",
@@ -395,6 +401,7 @@ _BUILDS: Final[Mapping[str, Build]] = {
     ),
     "ARRAY_LENGTH": by_number("ARRAY_LENGTH", one=_called(exp.Length), two=_length_of),
     "EMPTY": by_number("EMPTY", one=_is_empty),
+    "ARRAYJOIN": by_number("ARRAYJOIN", one=_called(exp.Explode)),
     "SPLITBYCHAR": by_number("SPLITBYCHAR", two=_split_by),
     "HAS": by_number("HAS", two=_held),
     **{name: by_number(name, two=_joined_by(kind)) for name, kind in _BITS.items()},
