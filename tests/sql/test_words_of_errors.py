@@ -42,7 +42,7 @@ def pointed_at(error: dpsql.Error) -> str:
     [
         ("random()", "random"),
         ("unnest([n])", "unnest"),
-        ("levenshtein(s, 'a')", "levenshtein"),
+        ("damerau_levenshtein(s, 'a')", "damerau_levenshtein"),
         ("now(3)", "now"),
         ("CURRENT_DATE('Nowhere')", "current_date"),
         ("RegExp_Split_To_Array(s, 'a')", "regexp_split_to_array"),
