@@ -91,7 +91,7 @@ def place_elements(select: exp.Select, private: Callable[[], Relation | None]) -
 
 
 def _written_as(element: exp.Expr, typed: exp.Expr) -> exp.Expr:
-    """Note how the element of a list was typed, for messages and names."""
+    """Keep how the element of a list was typed, for messages and names."""
     element.meta[NAMED] = display(typed)
     return element
 
