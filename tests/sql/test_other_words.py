@@ -298,3 +298,10 @@ def _doubles(call: str) -> bool:
             return False
         sizes.append(sum(1 for _ in tree.walk()))
     return sizes[8] - sizes[6] > 2 * (sizes[6] - sizes[4]) + 10
+
+
+def test_an_average_of_a_condition_is_called_as_it_was_typed(
+    connection: dpsql.Connection,
+) -> None:
+    found = connection.sql("SELECT avg(s = 's1'), AVG((k > 2 AND n > 1)) * 2 FROM visits")
+    assert list(found.columns) == ["avg(s = 's1')", "avg(k > 2 AND n > 1) * 2"]
