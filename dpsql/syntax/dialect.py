@@ -372,6 +372,14 @@ class PrivateDuckDB(DuckDB):
 
         _within_brackets = 0  # where a colon stands between two places, or behind a name
 
+        # Names before a colon that were found to be aliases. Each is tried once: what is behind
+        # one may have others within, and trying those twice each doubles the time with each level.
+        _aliases: set[Token]
+
+        def reset(self) -> None:
+            super().reset()
+            self._aliases = set()
+
         # The arguments of the last function with known arguments, and the bounds among them.
         _bounded: tuple[list[exp.Expr], list[exp.Expr]] = ([], [])
 
@@ -489,12 +497,15 @@ class PrivateDuckDB(DuckDB):
             if self._curr is not None and self._curr.token_type == TokenType.SELECT:
                 return Parser._parse_expression(self)
             # It reads ``name: value`` as an alias, too; what has one behind it is a part of JSON.
-            if self._next is not None and self._next.token_type == TokenType.COLON:
+            name, ahead = self._curr, self._next
+            colon = ahead is not None and ahead.token_type == TokenType.COLON
+            if colon and name is not None and name not in self._aliases:
                 first = self._index
                 found = self._try_parse(lambda: Parser._parse_expression(self))
                 if isinstance(found, exp.Alias):
                     return found
                 self._retreat(first)
+                self._aliases.add(name)
             return super()._parse_expression()
 
         def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:

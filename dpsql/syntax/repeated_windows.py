@@ -13,7 +13,7 @@ group.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from sqlglot import exp
@@ -30,31 +30,38 @@ _OF_GROUPS: Final = (
     *(exp.PercentileCont, exp.PercentileDisc, exp.ApproxQuantile, exp.ApproxDistinct),
     *(exp.Stddev, exp.StddevSamp, exp.StddevPop, exp.Variance, exp.VariancePop),
 )
+_OF_ROWS: Final = (
+    *(exp.Column, exp.Star, exp.Query, exp.AggFunc, exp.Anonymous),
+    *(exp.Rand, exp.Randn, exp.Uuid),
+)
 
 
 def settle_repeated_windows(tree: exp.Expr) -> None:
     """Read SELECTs of windows that are the same in each group as of groups; ``tree`` is changed.
 
     All windows divide rows by the same expressions, each of which is selected, and nothing else is.
+    Without such expressions it is the statement itself, which has one row then of no rows, too.
     """
     ctes = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
     for select in list(tree.find_all(exp.Select)):
-        windows = [window for item in select.expressions for window in _windows(item)]
+        terms = list(_terms(select))
+        windows = [window for item in (*select.expressions, *terms) for window in _windows(item)]
         if not windows or not _SELECT.hold(select) or not all(map(_is_of_groups, windows)):
             continue
         keys = windows[0].args.get("partition_by") or []
         if any((each.args.get("partition_by") or []) != keys for each in windows):
             continue
         items = [item.unalias() for item in select.expressions]
-        names = {fold(item.alias) for item in select.expressions if item.alias}
-        if not all(_is_decided(item, keys) for item in (*items, *_terms(select, names))):
+        if not all(_is_decided(item, keys) for item in (*items, *terms)):
             continue
-        if keys and _is_distinct(select) and all(key in items for key in keys):
+        if keys and _is_distinct(select) and all(_is_key(key) and key in items for key in keys):
             select.set("group", exp.Group(expressions=[key.copy() for key in keys]))
-        elif keys or not (_is_distinct(select) or _is_of_one(select)) or _reads(select, ctes):
-            continue
-        elif select.args.get("limit") is not None:
+        elif keys or select is not tree or _reads(select, ctes):
+            continue  # of no rows a window has no value, which a query around it could tell
+        elif _is_of_one(select):
             select.set("limit", None)
+        elif not _is_distinct(select):
+            continue
         select.set("distinct", None)
         for window in windows:
             window.replace(window.this)
@@ -69,24 +76,31 @@ def _windows(node: exp.Expr) -> Iterator[exp.Window]:
 
 
 def _is_of_groups(window: exp.Window) -> bool:
-    """Tell whether a window has one value in each of its groups."""
+    """Tell whether a window has one value in each of its groups of rows, not of released groups."""
     function = window.this
     while isinstance(function, exp.WithinGroup | exp.Filter):
         function = function.this
-    return _WINDOW.hold(window) and isinstance(function, _OF_GROUPS)
+    rows = not any(part is not function for part in window.this.find_all(exp.AggFunc))
+    return _WINDOW.hold(window) and isinstance(function, _OF_GROUPS) and rows
+
+
+def _is_key(key: exp.Expr) -> bool:
+    """Tell whether a key is no constant: a number among the keys of GROUP BY is a place."""
+    return key.find(exp.Column) is not None
 
 
 def _is_decided(item: exp.Expr, keys: Iterable[exp.Expr]) -> bool:
     """Tell whether an item has one value where keys have, as of constants, keys and windows."""
     if isinstance(item, exp.Window) or item in list(keys):
         return True
-    if isinstance(item, exp.Column | exp.Star | exp.Query | exp.AggFunc | exp.Anonymous):
+    if isinstance(item, _OF_ROWS):
         return False
     return all(_is_decided(part, keys) for part in item.iter_expressions())
 
 
-def _terms(select: exp.Select, names: Collection[str]) -> Iterator[exp.Expr]:
+def _terms(select: exp.Select) -> Iterator[exp.Expr]:
     """Yield what rows are ordered by, but for the names of items."""
+    names = {fold(item.alias) for item in select.expressions if item.alias}
     order = select.args.get("order")
     for term in () if order is None else order.expressions:
         of = term.this if isinstance(term, exp.Ordered) else term

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import perf_counter
 
 import pytest
 from helpers.failures import fails_with
@@ -137,6 +138,44 @@ def test_no_rows_of_a_subquery_stay_none_under_a_window(connection: dpsql.Connec
     assert connection.sql(f"{none} g").fetchall() == []
     assert connection.sql(f"{none} (SELECT * FROM g)").fetchall() == []
     assert connection.sql(f"{none} g LIMIT 1").fetchall() == []
+    for window in ("DISTINCT MAX(n) OVER () FROM g", "COUNT(*) OVER () FROM g LIMIT 1"):
+        one = f"WITH g AS (SELECT 1 AS n WHERE 1 > 2) SELECT 5 NOT IN (SELECT {window})"
+        assert connection.sql(one).fetchall() == [(True,)]
+        assert connection.sql(one.replace(" g LIMIT", " (FROM g) LIMIT")).fetchall() == [(True,)]
+
+
+@pytest.mark.parametrize(
+    ("window", "read"),
+    [
+        (
+            "DISTINCT s, COUNT(*) OVER (PARTITION BY s) AS c FROM visits "
+            "ORDER BY COUNT(*) OVER (PARTITION BY s) DESC, s LIMIT 2",
+            "s, COUNT(*) AS c FROM visits GROUP BY s ORDER BY COUNT(*) DESC, s LIMIT 2",
+        ),
+        (
+            "DISTINCT SUM(COUNT(*)) OVER () FROM visits",
+            "DISTINCT SUM(COUNT(*)) OVER () FROM visits",
+        ),
+        *(
+            (f"DISTINCT s, {item}, COUNT(*) OVER (PARTITION BY s) FROM visits", "")
+            for item in ("random()", "gen_random_uuid()", "random() < 0.5 OR s = 's1'")
+        ),
+        ("DISTINCT 2, COUNT(*) OVER (PARTITION BY 2) FROM visits", ""),
+        ("DISTINCT 5 IN (SELECT COUNT(*) OVER () FROM visits LIMIT 1)", ""),
+    ],
+)
+def test_windows_are_read_as_aggregates_where_these_say_the_same(window: str, read: str) -> None:
+    assert to_sql(parse(f"SELECT {window}")) == to_sql(
+        parse_one(f"SELECT {read or window}", read="duckdb")
+    )
+
+
+def test_what_stands_behind_colons_is_read_once_at_each_level() -> None:
+    many = 25
+    for opened, closed in (("a:b + (", ")"), ("a:b + (SELECT ", ")"), ("a: (", ")")):
+        started = perf_counter()
+        parse(f"SELECT {opened * many}1{closed * many} FROM t")
+        assert perf_counter() - started < 5
 
 
 @pytest.mark.parametrize(
