@@ -514,12 +514,23 @@ class PrivateDuckDB(DuckDB):
                 found = super()._parse_bracket(this)
             finally:
                 self._within_brackets -= 1
-            read = self._tokens[max(0, self._index - 3) : self._index]
-            kinds = [token.token_type for token in read]
-            alone = kinds == [TokenType.L_BRACKET, TokenType.NUMBER, TokenType.R_BRACKET]
-            if isinstance(found, exp.Bracket) and alone:  # counted from 0 by the type of the list
-                found.meta[WRITTEN_PLACE] = read[1].text
+            if isinstance(found, exp.Bracket):  # counted from 0 or 1 by the type of the list
+                found.meta[WRITTEN_PLACE] = self._written_place()
             return found
+
+        def _written_place(self) -> int | None:
+            """Return the whole number that stood alone between brackets, which were read last."""
+            read = self._tokens[max(0, self._index - 4) : self._index]
+            kinds = [token.token_type for token in read]
+            if kinds[-3:] == [TokenType.L_BRACKET, TokenType.NUMBER, TokenType.R_BRACKET]:
+                sign, number = 1, read[-2].text
+            elif kinds == [
+                *(TokenType.L_BRACKET, TokenType.DASH, TokenType.NUMBER, TokenType.R_BRACKET)
+            ]:
+                sign, number = -1, read[-2].text
+            else:
+                return None
+            return sign * int(number) if number.isdecimal() else None
 
         def _parse_wrapped(
             self, parse_method: Callable[[], _Read], optional: bool = False

@@ -486,9 +486,9 @@ def settle_quantile_lists(tree: exp.Expr) -> None:
     ``QUANTILE_CONT(x, [0.5, 0.9])[1]`` that of 0.5.
     """
     for bracket in list(tree.find_all(exp.Bracket)):
-        listed = bracket.this
+        listed = bracket.this.unnest()
         match bracket.expressions:
-            case [exp.Literal()] if type(listed) in _LISTED_IN:
+            case [exp.Literal() | exp.Neg()] if type(listed) in _LISTED_IN:
                 _settle_one_of(bracket, listed)
                 continue
             case [exp.Anonymous(expressions=[place])] if isinstance(listed, exp.ApproxQuantiles):
@@ -505,11 +505,11 @@ def settle_quantile_lists(tree: exp.Expr) -> None:
 
 def _settle_one_of(bracket: exp.Expr, call: exp.Expr) -> None:
     """Replace an element of a list of quantiles by its quantile."""
-    listed, place = call.args.get(_LISTED_IN[type(call)]), bracket.meta.get(WRITTEN_PLACE, "")
-    if not isinstance(listed, exp.Array) or not place.isdecimal():
+    listed, place = call.args.get(_LISTED_IN[type(call)]), bracket.meta.get(WRITTEN_PLACE)
+    if not isinstance(listed, exp.Array) or not place:
         return
-    if 0 < int(place) <= len(listed.expressions):
-        call.set(_LISTED_IN[type(call)], listed.expressions[int(place) - 1])
+    if abs(place) <= len(listed.expressions):
+        call.set(_LISTED_IN[type(call)], listed.expressions[place - 1 if place > 0 else place])
         bracket.replace(call)
 
 

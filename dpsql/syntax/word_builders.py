@@ -22,7 +22,7 @@ TWO, THREE = 2, 3
 READ_WHOLE: Final = "read_whole"
 """The key, among the metadata of a call, which says that all its arguments were read."""
 WRITTEN_PLACE: Final = "place"
-"""The key, among the metadata of x[…], of a number that stands there alone, as it was written."""
+"""The key, among the metadata of x[…], of the whole number written there alone, or of None."""
 _OTHER_PARTS: Final = frozenset(
     {"WEEKDAY", "DW", "DAYOFYEAR", "DOY", "DY", "DAYOFWEEK", "MILLISECOND", "MICROSECOND", "MM"}
 )

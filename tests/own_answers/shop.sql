@@ -404,3 +404,7 @@ SELECT list_unique(cs) AS w, len(list_distinct(cs)) AS d, COUNT(*) FROM (SELECT 
 SELECT len(list(DISTINCT coupon)) AS w FROM (SELECT 1 AS coupon) GROUP BY coupon;
 SELECT channel, len(list(DISTINCT status)) AS n FROM orders GROUP BY channel ORDER BY channel;
 SELECT month(order_date) AS m, AVG(n) FROM (SELECT user_id, order_date, len(list(status)) AS n FROM orders GROUP BY user_id, order_date) GROUP BY m;
+SELECT upper(status)[1] AS a, (status || 'x')[3] AS b, CAST(order_date AS VARCHAR)[4] AS c, lower(status)[-1] AS d, upper(status)[0] AS e, COUNT(*) FROM orders GROUP BY ALL;
+SELECT quantity, quantile_disc(quantity, [0.25, 0.75])[-1] AS q, quantile_disc(quantity, [0.25, 0.75])[1:2] AS both FROM orders WHERE quantity >= 0 GROUP BY quantity;
+SELECT DISTINCT status, COUNT(*) OVER (PARTITION BY status) AS n FROM orders WHERE quantity > 0 ORDER BY COUNT(*) OVER (PARTITION BY status) DESC LIMIT 2;
+SELECT COUNT(*) FROM orders WHERE quantity NOT IN (SELECT COUNT(*) OVER () FROM products WHERE list_price > 1e9 LIMIT 1);

@@ -73,8 +73,9 @@ SAME = [
      "SELECT s, COUNT(*) / NULLIF(SUM(COUNT(*)) OVER (), 0) AS share FROM visits GROUP BY s"),
     ("SELECT COUNTIF(n > 3) FROM visits", "SELECT COUNT_IF(n > 3) FROM visits"),
     ("SELECT quantile_cont(n, [0.2, 0.7])[1], quantile_disc(n, [0.2, 0.7])[2] + 1, "
-     "quantiles(0.3, 0.6)(n)[2] FROM visits",
-     "SELECT quantile_cont(n, 0.2), quantile_disc(n, 0.7) + 1, quantile_cont(n, 0.6) FROM visits"),
+     "quantiles(0.3, 0.6)(n)[2], (quantile_cont(n, [0.2, 0.7]))[-2] FROM visits",
+     "SELECT quantile_cont(n, 0.2), quantile_disc(n, 0.7) + 1, quantile_cont(n, 0.6), "
+     "(quantile_cont(n, 0.2)) FROM visits"),
     ("SELECT quantile(0.8)(n) FILTER (WHERE k > 1), quantiles(0.1, 0.4)(n) FILTER (WHERE k > 2) "
      "FROM visits",
      "SELECT QUANTILE(n, 0.8) FILTER (WHERE k > 1), QUANTILE_CONT(n, [0.1, 0.4]) FILTER "

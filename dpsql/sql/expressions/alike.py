@@ -54,6 +54,7 @@ from dpsql.syntax.moment_formats import BLANK_PADDED, of_date_format, of_pattern
 from dpsql.syntax.moment_words import divides_day
 from dpsql.syntax.patterns import Pattern, PatternRefused, read_pattern
 from dpsql.syntax.text import NAMED, display, put
+from dpsql.syntax.word_builders import WRITTEN_PLACE
 
 _Make: TypeAlias = Callable[[exp.Expr, TypeHere], exp.Expr | None]
 
@@ -547,7 +548,10 @@ def _overlapping(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
 
 def _slice(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write s[2], s[2:3], s[:3], s[2:] and s[-3:] of a text as substring, left or right."""
+    """Write s[2], s[2:3], s[:3], s[2:] and s[-3:] of a text as substring, left or right.
+
+    A part of what is released may be one of a list, and is that of the tail's engine.
+    """
     text = node.this.unnest()
     type_ = inner_type(text, type_of)
     unknown = type_ is None and not isinstance(text, exp.Column)
@@ -556,10 +560,14 @@ def _slice(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
         return None
     (place,) = node.expressions
     if not isinstance(place, exp.Slice):
-        first = _whole(place)  # from 0 on, as the parser counts
-        if first == -_TWO:
+        written = node.meta.get(WRITTEN_PLACE)
+        if written == -1:
             return exp.Right(this=node.this, expression=exp.Literal.number(1))
-        return None if first is None or first < 0 else _substring(node.this, first + 1, 1)
+        if written is None or written < 0:
+            return None
+        return _substring(node.this, max(1, written), min(1, written))
+    if unknown and text.find(exp.AggFunc):
+        return None
     if not _given(place, "this", "expression"):
         return None
     first = 1 if place.this is None else _whole(place.this)
