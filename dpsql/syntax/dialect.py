@@ -519,7 +519,7 @@ class PrivateDuckDB(DuckDB):
             return found
 
         def _written_place(self) -> int | None:
-            """Return the whole number that stood alone between brackets, which were read last."""
+            """Return the whole number that stood alone between the brackets read last."""
             read = self._tokens[max(0, self._index - 4) : self._index]
             kinds = [token.token_type for token in read]
             if kinds[-3:] == [TokenType.L_BRACKET, TokenType.NUMBER, TokenType.R_BRACKET]:
