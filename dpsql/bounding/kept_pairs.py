@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from dpsql.bounding.array_file import ArrayFile
 from dpsql.bounding.pairs import Pairs
+from dpsql.bounding.units import Units
 from dpsql.engines.base.engine import IntegerStream
 
 _PART: Final = 4
@@ -32,42 +34,47 @@ class _Spilled:
 
 @dataclass(frozen=True, slots=True)
 class KeptPairs:
-    """The pairs of all units of a stream, in memory and in a file.
+    """The pairs of all units of a stream, in memory and in a file: some units at once or in parts.
 
     As long as they are there, the stream has its memory. Where they lie follows from their number,
     and changes nothing of what is read.
     """
 
-    parts: Sequence[Pairs | _Spilled]
+    units: Sequence[tuple[Pairs | _Spilled, ...]]
     stream: IntegerStream
     file: ArrayFile
     places: Sequence[int] | None = None
 
     @classmethod
-    def of(cls, stream: IntegerStream, pairs: Iterable[Pairs]) -> KeptPairs:
-        """Keep all pairs of a stream."""
-        file, kept, parts = ArrayFile(stream.file), 0, list[Pairs | _Spilled]()
-        for part in pairs:
-            kept += part.nbytes
-            if kept <= stream.share // _PART:
-                parts.append(part)
-                continue
-            kept -= part.nbytes
-            place, *_ = [file.write(each) for each in (part.units, part.groups, *part.numbers)]
-            parts.append(_Spilled(place, len(part), len(part.numbers)))
-        return cls(parts, stream, file)
+    def of(cls, stream: IntegerStream, whole: Iterable[Units]) -> KeptPairs:
+        """Keep all units of a stream."""
+        file, kept = ArrayFile(stream.file), 0
+
+        def stored(pairs: Pairs) -> Pairs | _Spilled:
+            nonlocal kept
+            if kept + pairs.nbytes <= stream.share // _PART:
+                kept += pairs.nbytes
+                return pairs
+            place, *_ = [file.write(each) for each in (pairs.units, pairs.groups, *pairs.numbers)]
+            return _Spilled(place, len(pairs), len(pairs.numbers))
+
+        return cls([tuple(map(stored, some.parts)) for some in whole], stream, file)
 
     def __len__(self) -> int:
-        return sum(part.pairs if isinstance(part, _Spilled) else len(part) for part in self.parts)
+        parts = (part for some in self.units for part in some)
+        return sum(part.pairs if isinstance(part, _Spilled) else len(part) for part in parts)
 
-    def __iter__(self) -> Iterator[Pairs]:
-        for part in self.parts:
+    def __iter__(self) -> Iterator[Units]:
+        for some in self.units:
+            yield Units.of(partial(self._pairs, some), divided=len(some) > 1)
+
+    def _pairs(self, some: tuple[Pairs | _Spilled, ...]) -> Iterator[Pairs]:
+        for part in some:
             self.stream.proceed()
-            whole = self._read(part) if isinstance(part, _Spilled) else part
+            pairs = self._read(part) if isinstance(part, _Spilled) else part
             if self.places is not None:
-                numbers = tuple(whole.numbers[place] for place in self.places)
-                whole = replace(whole, numbers=numbers)
-            yield whole
+                pairs = replace(pairs, numbers=tuple(pairs.numbers[place] for place in self.places))
+            yield pairs
 
     def of_fields(self, places: Sequence[int]) -> KeptPairs:
         """Return the same pairs with some of the fields alone."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions
-from dpsql.bounding.pairs import Pairs
+from dpsql.bounding.pairs import Int64s, Pairs
 from dpsql.bounding.specification import EstimateColumns
 from dpsql.ir.measures import MeasureKind
 
@@ -34,11 +34,27 @@ class LeftOutSums:
         self._kept = 0
         self._climbed = [0] * self._ladder.rungs
 
-    def add(self, pairs: Pairs, contributions: Contributions) -> None:
-        """Add units, each with all of its pairs."""
-        if not len(pairs):
+    def measured(self, pairs: Pairs, contributions: Contributions) -> Int64s:
+        """Measure units by some of their pairs: a row for each number, which parts add up."""
+        estimate, source, starts = self._estimate, self._estimate.source, pairs.starts
+        if estimate.outside is not None:
+            counted = (source.counted, estimate.outside)
+            return np.stack([_added(contributions.counted(each), starts) for each in counted])
+        groups = np.diff(starts, append=len(pairs))
+        if source.measure.kind is MeasureKind.UNITS:
+            return np.stack([groups, groups, groups])
+        of_pairs = contributions.of(source)
+        within = whole = _added(of_pairs, starts)
+        if not source.measure.counts_units:
+            seen = self._ladder.top + estimate.plan.noise.most
+            whole = _added(contributions.whole(source, seen), starts)
+        return np.stack([groups, within, whole])
+
+    def add(self, units: Int64s) -> None:
+        """Add units, by all that was measured of each."""
+        if not units.size:
             return
-        kept, left = self._of_units(pairs, contributions)
+        kept, left = self._of_units(units)
         self._kept += _exact_sum(kept)
         left = left[left >= self._ladder.grain]  # of most units there is nothing
         grains = np.minimum(left, self._ladder.top) // self._ladder.grain
@@ -51,28 +67,17 @@ class LeftOutSums:
         """The kept part, then the climb of each span, from the lowest."""
         return tuple(min(total, _LARGEST) for total in (self._kept, *self._climbed))
 
-    def _of_units(self, pairs: Pairs, contributions: Contributions) -> tuple[_Any, _Any]:
+    def _of_units(self, units: Int64s) -> tuple[_Any, _Any]:
         """Compute the kept and the left-out part of each unit."""
-        estimate, source = self._estimate, self._estimate.source
-        starts, most = pairs.starts, estimate.plan.noise.most
-        if estimate.outside is not None:
-            values = _added(contributions.counted(source.counted), starts)
-            some = _added(contributions.counted(estimate.outside), starts)
+        most = self._estimate.plan.noise.most
+        if self._estimate.outside is not None:
+            values, some = units
             divisor = np.maximum(values, 1)
             return (values - some) * most // divisor, some * most // divisor
-        groups = np.diff(starts, append=len(pairs))
-        if source.measure.kind is MeasureKind.UNITS:
-            within = whole = groups
-        else:
-            of_pairs = contributions.of(source)
-            within = _added(of_pairs, starts)
-            whole = within
-            if not source.measure.counts_units:
-                seen = self._ladder.top + most
-                whole = _added(contributions.whole(source, seen), starts)
-        if estimate.groups is None:
+        groups, within, whole = units
+        if self._estimate.groups is None:
             return within, whole - within
-        kept = np.minimum(_shared(within, groups, estimate.groups), most)
+        kept = np.minimum(_shared(within, groups, self._estimate.groups), most)
         return kept, whole - kept
 
 

@@ -6,7 +6,7 @@ places for units quickly: who does not get the slot is told from others by compa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final, TypeAlias, TypeGuard
@@ -180,51 +180,6 @@ def _together(units: UnitNumbers, groups: Int64s, numbers: Sequence[Int64s]) -> 
     starts = np.flatnonzero(changes(units) | changes(groups))
     totals = tuple(np.add.reduceat(each[order], starts) for each in numbers)
     return Pairs(units[starts], groups[starts], totals)
-
-
-def kept_pairs(spec: Specification, pairs: Pairs) -> Pairs:
-    """Keep each unit's first groups in the order of a salted hash, as :func:`kept_flags` says."""
-    stays = kept_flags(spec, pairs)
-    return pairs if stays is None else pairs.at(np.flatnonzero(stays))
-
-
-def divided_units(whole: Iterable[Pairs]) -> Iterator[tuple[Pairs, bool]]:
-    """Yield pairs, and whether their first unit is the last one of those before.
-
-    So it is only of a unit that is alone in all of its parts: see :func:`parts_by_group`.
-    """
-    last: np.uint64 | None = None
-    for pairs in whole:
-        if len(pairs):
-            yield pairs, last is not None and bool(pairs.units[0] == last)
-            last = pairs.units[-1]
-
-
-def kept_units(spec: Specification, whole: Iterable[Pairs]) -> Iterator[Pairs]:
-    """Keep each unit's first groups, all of a unit at once, also where it comes in parts.
-
-    What a unit keeps of all its groups is what it keeps of those that it keeps of parts.
-    """
-    before: Pairs | None = None
-    for pairs, goes_on in divided_units(whole):
-        kept = kept_pairs(spec, pairs)
-        if before is not None:
-            if goes_on:
-                kept = kept_pairs(spec, merged([before, kept]))
-            else:
-                yield before
-        before = kept
-    if before is not None:
-        yield before
-
-
-def parts_by_group(spec: Specification) -> PairHashes:
-    """Divide a unit that is larger than memory by the numbers of its groups.
-
-    So the parts of a unit come in the order of its groups.
-    """
-    shift = np.uint64(WORD_BITS - max(1, (spec.groups - 1).bit_length()))
-    return lambda _, groups: groups.view(np.uint64) << shift
 
 
 def kept_flags(spec: Specification, pairs: Pairs) -> NDArray[np.bool_] | None:

@@ -4,27 +4,33 @@ Batches come in any order. A unit's rows are all in one partition, which are rea
 units whose numbers follow each other each partition has one, which of them a keyed hash says: so
 neighbours are still neighbours in it, their numbers divided by 256, and no numbers crowd one
 partition, however they are chosen. The partition and that quotient are the unit, one to one.
+
+Rows that are too many to be worked on together are divided into parts by bits of a hash, of their
+units or of their groups: read once and written to the file, side by side by part. So what each
+level takes is in proportion to the rows, however many parts there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass
 from io import RawIOBase
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.array_file import ArrayFile
-from dpsql.bounding.hashing import block_hashes, scrambled
+from dpsql.bounding.hashing import block_hashes
 from dpsql.bounding.packing import WORD_BITS, PackedWords
 from dpsql.bounding.pairs import CHUNK_ROWS, PARTITION_BITS, Chunk
 
 PARTITIONS: Final = 1 << PARTITION_BITS
 _SORTED_AT: Final = 1 << 16  # rows
 _TOGETHER: Final = 1 << 16  # rows
-PART_BITS: Final = 4
+_LEAST_CHUNK: Final = 1 << 16  # rows
+_WORK: Final = 128  # bytes of work for each row of a chunk
 _IN_BLOCK: Final = np.uint64(PARTITION_BITS)
 _NUMBERS: Final = np.arange(PARTITIONS, dtype=np.uint8)
 _FIRST: Final = np.uint64(WORD_BITS - PARTITION_BITS)
@@ -68,39 +74,75 @@ class _Piece(NamedTuple):
         return np.repeat(np.array(partitions, dtype=np.uint64), sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class UnitPart:
-    """A part of the units of each partition: those whose hash begins with ``value``.
+class SomeRows(Protocol):
+    """Rows with all others of their units, or of their unit and groups."""
 
-    Of a single unit it may have some ``groups`` alone, a part by the hashes of pairs.
-    """
+    def chunks(self, *, named: bool = False) -> Iterator[Chunk]:
+        """Yield the rows, some at a time; ``named`` asks for the names of their units."""
 
-    bits: int = 0
-    value: int = 0
-    groups: UnitPart | None = None
 
-    def parts(self) -> list[UnitPart]:
-        """Divide its units. Raises ``MemoryError`` where it has one at most."""
-        if self.bits + PART_BITS > WORD_BITS:
-            raise MemoryError
-        first = self.value << PART_BITS
-        return [UnitPart(self.bits + PART_BITS, first + n) for n in range(1 << PART_BITS)]
+class _Places:
+    """Rows sorted by number below 256, in memory and in a file: those of a number lie together."""
 
-    def parts_of_groups(self) -> list[UnitPart]:
-        """Divide the groups of its unit: the last part has those of the lowest hashes."""
-        groups = self.groups or UnitPart()
-        return [replace(self, groups=part) for part in reversed(groups.parts())]
+    def __init__(self, file: ArrayFile, share: Callable[[], int]) -> None:
+        self.file = file
+        self.share = share
+        self.kept: list[_Sorted] = []
+        self.spilled: list[_Spilled] = []
 
-    def has(self, units: NDArray[np.uint64], key: np.uint64) -> NDArray[np.bool_]:
-        """Tell which units are in it, hashed under a key."""
-        return self.begins(scrambled(units, key))
+    @property
+    def rows(self) -> list[_Sorted | _Spilled]:
+        """All rows, those in the file first."""
+        return [*self.spilled, *self.kept]
 
-    def begins(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Tell which hashes begin with its value."""
-        found: NDArray[np.bool_] = hashes >> np.uint64(WORD_BITS - self.bits) == np.uint64(
-            self.value
-        )
-        return found
+    def pieces(self, numbers: range, *, apart: bool) -> Iterator[tuple[list[_Piece], list[_Array]]]:
+        """Yield rows as they lie, as many as a chunk has: where they lie, and their columns."""
+        first, last = numbers.start, numbers.stop
+        most = min(CHUNK_ROWS, max(_LEAST_CHUNK, self.share() // _WORK))
+        found: list[_Piece] = []
+        rows = 0
+        for each in self.rows:
+            begin, end = each.starts[first], each.starts[last]
+            while begin < end and each.apart is apart:
+                until = min(end, begin + most - rows)
+                found.append(_Piece(each, begin, until))
+                rows += until - begin
+                begin = until
+                if rows == most:
+                    yield found, _joined([self._slice(piece) for piece in found])
+                    found, rows = [], 0
+        if found:
+            yield found, _joined([self._slice(piece) for piece in found])
+
+    def _slice(self, piece: _Piece) -> list[_Array]:
+        rows, begin, end = piece.rows, piece.begin, piece.end
+        if isinstance(rows, _Sorted):
+            return [column[begin:end] for column in rows.columns]
+        return [
+            self.file.read(place + begin * type_.itemsize, end - begin, type_)
+            for place, type_ in zip(rows.places, rows.types, strict=True)
+        ]
+
+    def write(self, rows: Sequence[_Sorted]) -> None:
+        """Write rows to the file, those of a number side by side."""
+        starts = np.sum([each.starts for each in rows], axis=0).tolist()
+        places, types = [], []
+        for column in range(len(rows[0].columns)):
+            pieces = [
+                each.columns[column][each.starts[number] : each.starts[number + 1]]
+                for number in range(PARTITIONS)
+                for each in rows
+            ]
+            written = np.concatenate(pieces)
+            places.append(self.file.write(written))
+            types.append(written.dtype)
+        self.spilled.append(_Spilled(rows[0].apart, starts, tuple(places), tuple(types)))
+
+
+def _sorted(numbers: NDArray[np.uint8], columns: Sequence[_Array], *, apart: bool) -> _Sorted:
+    order = np.argsort(numbers, kind="stable")
+    starts = np.searchsorted(numbers.take(order), _NUMBERS).tolist()
+    return _Sorted(apart, [*starts, len(order)], tuple(column.take(order) for column in columns))
 
 
 class Partitions:
@@ -116,12 +158,11 @@ class Partitions:
         self._key = key
         self._room = room
         self._share = share
-        self._kept: list[_Sorted] = []
+        self._opener = file
+        self._places = _Places(ArrayFile(file), share)
         self._bytes = 0
         self._fresh: list[tuple[_Array, ...]] = []
         self._fresh_rows = 0
-        self._spilled: list[_Spilled] = []
-        self._file = ArrayFile(file)
 
     def add(self, units: NDArray[np.int64], words: Sequence[PackedWords]) -> None:
         """Add rows: their units, and their words."""
@@ -146,124 +187,95 @@ class Partitions:
         else:
             blocks <<= np.uint64(WORD_BITS - self._room)
             words[0] |= blocks
-        order = np.argsort(numbers, kind="stable")
-        starts = np.searchsorted(numbers.take(order), _NUMBERS).tolist()
-        rows = _Sorted(apart, [*starts, len(order)], tuple(word.take(order) for word in words))
-        self._kept.append(rows)
+        rows = _sorted(numbers, words, apart=apart)
+        self._places.kept.append(rows)
         self._bytes += sum(column.nbytes for column in rows.columns)
         if self._bytes > self._share():
             self._spill()
 
-    def together(self) -> Iterator[range]:
-        """Yield partitions that are worked on together, as they have few rows."""
+    def together(self) -> Iterator[OfPartitions]:
+        """Yield the rows of partitions that are worked on together, as they have few."""
         if self._fresh:
             self._sort()
-        whole = [each.starts for each in self._spilled] + [each.starts for each in self._kept]
+        whole = [each.starts for each in self._places.rows]
         starts = np.sum(whole, axis=0) if whole else np.zeros(PARTITIONS + 1, dtype=np.int64)
         begin = 0
         while begin < PARTITIONS:
             most = starts[begin] + _TOGETHER
             end = max(begin + 1, int(np.searchsorted(starts, most, side="right")) - 1)
-            yield range(begin, end)
+            yield OfPartitions(self._places, self._room, range(begin, end))
             begin = end
 
-    def chunks(self, partitions: range, units: UnitPart) -> Iterator[Chunk]:
-        """Yield the rows of partitions, some at a time.
+    def divided(
+        self, rows: SomeRows, hashed: Callable[[Chunk], NDArray[np.uint64]], level: int
+    ) -> Iterator[SomeRows]:
+        """Divide rows by a hash into parts, in its order: by its first bits, then by the next ones.
 
-        Only of some of their units, so that each part of them reads all. A unit's name begins with
-        its partition; as long as the key is, it is the same, and no other unit's.
+        They lie in a file of their own, which is given up with the last part.
         """
-        several = len(partitions) > 1
-        room = np.uint64(WORD_BITS - self._room)
+        with closing(ArrayFile(self._opener)) as file:
+            places = _Places(file, self._share)
+            for chunk in rows.chunks(named=True):
+                assert chunk.units is not None
+                hashes = hashed(chunk) << np.uint64(level * PARTITION_BITS)
+                numbers = (hashes >> _FIRST).astype(np.uint8)
+                places.write([_sorted(numbers, [chunk.units, *chunk.words], apart=True)])
+            for number in range(PARTITIONS):
+                yield _OfPart(places, range(number, number + 1))
+
+    def close(self) -> None:
+        """Give the file up, and with it what is there."""
+        self._places.kept.clear()
+        self._places.file.close()
+
+    def _spill(self) -> None:
+        """Write the rows in memory to the file, those of a partition side by side."""
         for apart in (False, True):
-            for pieces in self._pieces(partitions, apart=apart):
-                columns = _joined([self._slice(piece) for piece in pieces])
-                if not (apart or several or units.bits):
-                    yield Chunk(columns, partitions.start)
+            kept = [rows for rows in self._places.kept if rows.apart is apart]
+            if kept:
+                self._places.write(kept)
+        self._places.kept.clear()
+        self._bytes = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OfPartitions:
+    """The rows of some partitions. A unit's name begins with its partition."""
+
+    places: _Places
+    room: int
+    partitions: range
+
+    def chunks(self, *, named: bool = False) -> Iterator[Chunk]:
+        """Yield the rows, some at a time; of several partitions units are always named."""
+        named = named or len(self.partitions) > 1
+        room = np.uint64(WORD_BITS - self.room)
+        for apart in (False, True):
+            for pieces, columns in self.places.pieces(self.partitions, apart=apart):
+                if not (apart or named):
+                    yield Chunk(columns, self.partitions.start)
                     continue
                 if apart:
                     names = columns.pop(0).astype(np.uint64)
                 else:
                     names = columns[0] >> room
                     columns[0] = columns[0] & ((np.uint64(1) << room) - np.uint64(1))
-                numbers = np.concatenate([each.numbers(partitions) for each in pieces])
+                numbers = np.concatenate([each.numbers(self.partitions) for each in pieces])
                 names |= numbers << _FIRST
-                if units.bits:
-                    places = np.flatnonzero(units.has(names, self._key))
-                    names, *columns = (column[places] for column in (names, *columns))
-                yield Chunk(columns, partitions.start, names)
+                yield Chunk(columns, self.partitions.start, names)
 
-    def single(self, partitions: range, units: UnitPart) -> UnitPart | None:
-        """Return the part of the only unit that has rows in a part; None of several units."""
-        found: int | None = None
-        for chunk in self.chunks(partitions, units):
-            if chunk.units is None:
-                return None
-            if len(chunk.units):
-                least, most = int(chunk.units.min()), int(chunk.units.max())
-                if least != most or found not in (None, least):
-                    return None
-                found = least
-        if found is None:
-            return None
-        (hashed,) = scrambled(np.array([found], dtype=np.uint64), self._key).tolist()
-        return UnitPart(WORD_BITS, hashed)
 
-    def close(self) -> None:
-        """Give the file up, and with it what is there."""
-        self._kept.clear()
-        self._file.close()
+@dataclass(frozen=True, slots=True)
+class _OfPart:
+    """The rows of a part of others, with the names of their units beside them."""
 
-    def _pieces(self, partitions: range, *, apart: bool) -> Iterator[list[_Piece]]:
-        """Yield rows as they lie, as many as a chunk has."""
-        first, last = partitions.start, partitions.stop
-        places: list[_Sorted | _Spilled] = [*self._spilled, *self._kept]
-        found: list[_Piece] = []
-        rows = 0
-        for each in places:
-            begin, end = each.starts[first], each.starts[last]
-            while begin < end and each.apart is apart:
-                until = min(end, begin + CHUNK_ROWS - rows)
-                found.append(_Piece(each, begin, until))
-                rows += until - begin
-                begin = until
-                if rows == CHUNK_ROWS:
-                    yield found
-                    found, rows = [], 0
-        if found:
-            yield found
+    places: _Places
+    number: range
 
-    def _slice(self, piece: _Piece) -> list[_Array]:
-        rows, begin, end = piece.rows, piece.begin, piece.end
-        if isinstance(rows, _Sorted):
-            return [column[begin:end] for column in rows.columns]
-        return [
-            self._file.read(place + begin * type_.itemsize, end - begin, type_)
-            for place, type_ in zip(rows.places, rows.types, strict=True)
-        ]
-
-    def _spill(self) -> None:
-        """Write the rows in memory to the file, those of a partition side by side."""
-        for apart in (False, True):
-            kept = [rows for rows in self._kept if rows.apart is apart]
-            if kept:
-                self._spilled.append(self._written(kept))
-        self._kept.clear()
-        self._bytes = 0
-
-    def _written(self, kept: Sequence[_Sorted]) -> _Spilled:
-        starts = np.sum([rows.starts for rows in kept], axis=0).tolist()
-        places, types = [], []
-        for column in range(len(kept[0].columns)):
-            pieces = [
-                rows.columns[column][rows.starts[partition] : rows.starts[partition + 1]]
-                for partition in range(PARTITIONS)
-                for rows in kept
-            ]
-            written = np.concatenate(pieces)
-            places.append(self._file.write(written))
-            types.append(written.dtype)
-        return _Spilled(kept[0].apart, starts, tuple(places), tuple(types))
+    def chunks(self, *, named: bool = True) -> Iterator[Chunk]:
+        """Yield the rows, some at a time, with the names of their units."""
+        for _, (names, *words) in self.places.pieces(self.number, apart=True):
+            yield Chunk(words, 0, names)
 
 
 def unit_numbers(names: NDArray[np.uint64], key: np.uint64) -> NDArray[np.uint64]:

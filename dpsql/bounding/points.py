@@ -9,7 +9,6 @@ as in the SQL of ``dpsql.kinds.quantiles``; which ones, another hash says.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,10 +21,10 @@ from dpsql.bounding.pairs import (
     Pairs,
     changes,
     hashes_of,
-    kept_flags,
     own_names,
 )
 from dpsql.bounding.specification import Specification
+from dpsql.bounding.units import FirstGroups, Units
 
 _START_BITS: Final = 32
 _MOST_CELLS: Final = 1 << 22
@@ -45,35 +44,36 @@ class PointCounts(NamedTuple):
 
 
 def point_counts(
-    whole: Iterable[Pairs], spec: Specification, points: int, asked: Int64s
+    whole: Iterable[Units], spec: Specification, points: int, asked: Int64s
 ) -> PointCounts:
     """Count the rows that units keep in the groups ``asked`` for, at each of so many ``points``.
 
-    ``whole`` are the pairs of units and fine groups, and their rows: the group by ``points`` + 1,
-    plus the point, which is ``points`` for rows without a value. All of a unit come at once, or
-    some one after the other, each group whole, in the order of :func:`group_hashes`. Bounds
-    are those of ``spec``, whose groups are whole ones. Sensitivity: as of ``histogram_sql``.
-    Checked by ``tests/kinds/test_streamed_quantiles.py``.
+    ``whole`` are all units with fine groups, and their rows: the group by ``points`` + 1, plus the
+    point, which is ``points`` for rows without a value. Parts of a unit are in the order of
+    :func:`group_hashes`, and so have whole groups. Bounds are those of ``spec``, whose groups are
+    whole ones. Sensitivity: as of ``histogram_sql``. Checked by
+    ``tests/kinds/test_streamed_quantiles.py``.
     """
     places = np.full(spec.groups, -1, dtype=np.int64)
     places[asked] = np.arange(len(asked))
     cells = len(asked) * points
     found = _Table(cells) if cells <= _MOST_CELLS else _List()
-    kept = _KeptBefore(spec)
-    for pairs in whole:
-        groups = pairs.groups // (points + 1)
-        at = pairs.groups - groups * (points + 1)
-        starts = changes(pairs.units) | changes(groups)
-        first = np.flatnonzero(starts)
-        ours = Pairs(pairs.units[first], groups[first], ())
-        of_pairs = places[ours.groups]
-        stays = kept.flags(ours)
-        counted = of_pairs >= 0 if stays is None else stays & (of_pairs >= 0)
-        owners = np.repeat(np.arange(len(ours)), np.diff(first, append=len(pairs)))
-        there = np.flatnonzero(counted[owners] & (at < points))
-        rows, owners, at = pairs.numbers[0][there], owners[there], at[there]
-        rows = _sampled(spec, ours, owners, rows)
-        found.add(of_pairs[owners] * points + at, rows)
+    for units in whole:
+        kept = FirstGroups(spec)
+        for pairs in units.parts:
+            groups = pairs.groups // (points + 1)
+            at = pairs.groups - groups * (points + 1)
+            starts = changes(pairs.units) | changes(groups)
+            first = np.flatnonzero(starts)
+            ours = Pairs(pairs.units[first], groups[first], ())
+            of_pairs = places[ours.groups]
+            stays = kept.flags(ours)
+            counted = of_pairs >= 0 if stays is None else stays & (of_pairs >= 0)
+            owners = np.repeat(np.arange(len(ours)), np.diff(first, append=len(pairs)))
+            there = np.flatnonzero(counted[owners] & (at < points))
+            rows, owners, at = pairs.numbers[0][there], owners[there], at[there]
+            rows = _sampled(spec, ours, owners, rows)
+            found.add(of_pairs[owners] * points + at, rows)
     keys, totals = found.totals()
     of_keys = keys // points
     return PointCounts(of_keys, keys - of_keys * points, totals)
@@ -82,25 +82,6 @@ def point_counts(
 def group_hashes(spec: Specification, points: int) -> PairHashes:
     """Return a hash of fine groups that is the one of their whole groups."""
     return lambda units, fine: hashes_of(spec, units, fine // (points + 1))
-
-
-class _KeptBefore:
-    """Tells which groups units keep. A unit in parts keeps the first groups of all parts."""
-
-    def __init__(self, spec: Specification) -> None:
-        self._spec = spec
-        self._unit: np.uint64 | None = None
-        self._groups = 0
-
-    def flags(self, pairs: Pairs) -> NDArray[np.bool_] | None:
-        """Tell which pairs are kept, as :func:`kept_flags` does."""
-        unit, last = pairs.units[0], pairs.units[-1]
-        if self._spec.kept is None or unit != last:  # several units, all of each
-            return kept_flags(self._spec, pairs)
-        before = self._groups if unit == self._unit else 0
-        left = max(0, self._spec.kept - before)
-        self._unit, self._groups = unit, before + len(pairs)
-        return kept_flags(replace(self._spec, kept=left), pairs)
 
 
 def _sampled(spec: Specification, pairs: Pairs, owners: Int64s, rows: Int64s) -> Int64s:

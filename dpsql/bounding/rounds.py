@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from functools import reduce
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.contributions import Contributions, Sums, quotients
-from dpsql.bounding.pairs import Int64s, Pairs, divided_units, kept_units, tallies_of
+from dpsql.bounding.pairs import Int64s, Pairs, tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification
+from dpsql.bounding.units import ReadAgain, Units, added_up, kept_units
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.privacy.mechanisms.cascade import MOST_SQUARES, WHOLE_SHARE, Caps
 from dpsql.privacy.mechanisms.weighted_histogram import (
@@ -28,30 +30,25 @@ from dpsql.privacy.mechanisms.weighted_histogram import (
 )
 
 GroupFlags = NDArray[np.bool_]
+_Adding: TypeAlias = tuple[Pairs, Contributions]
 _LARGEST: Final = 1 << 62
 
 
-def unit_sizes(whole: Iterable[Pairs], among: GroupFlags | None) -> Int64s:
+def unit_sizes(whole: Iterable[Units], among: GroupFlags | None) -> Int64s:
     """Count units by how many of the groups ``among`` which they have; None stands for all.
 
     The count of units with n groups is at place n. One unit moves one of these counts, by one.
     """
     found = np.zeros(1, dtype=np.int64)
-    size = 0  # of the last unit so far
-    for pairs, goes_on in divided_units(whole):
-        sizes = _sizes(pairs, among)
-        if goes_on:
-            found[size] -= 1
-            sizes[0] += size
-        size = int(sizes[-1])
-        counts = np.bincount(sizes)
+    for units in whole:
+        counts = np.bincount(units.of_each(lambda pairs: _sizes(pairs, among)))
         found = np.pad(found, (0, max(0, len(counts) - len(found))))
         found[: len(counts)] += counts
     return found
 
 
 def unit_norms(
-    whole: Iterable[Pairs],
+    whole: Iterable[Units],
     spec: Specification,
     sources: Sequence[MeasureColumns],
     among: GroupFlags,
@@ -64,8 +61,8 @@ def unit_norms(
     counts by one, and the sum by ``WHOLE_SHARE`` at most. ``rows`` of a unit count in a group.
     """
     counts, shares = np.zeros(MOST_SQUARES + 1, dtype=np.int64), 0
-    for pairs, contributions in _adding(whole, spec, among, rows):
-        squares, sums = _norms(spec, pairs, contributions, _valued(sources))
+    for parts in _adding(whole, spec, among, rows):
+        _, squares, sums = _norms(spec, parts, sources)
         ceilings = np.clip(-(-squares // SQUARE_STEPS), 1, MOST_SQUARES)
         counts += np.bincount(ceilings, minlength=MOST_SQUARES + 1)
         roots = np.sqrt(np.minimum(squares, MOST_SQUARES * SQUARE_STEPS)).astype(np.int64)
@@ -75,7 +72,7 @@ def unit_norms(
 
 
 def round_weights(
-    whole: Iterable[Pairs], spec: Specification, among: GroupFlags | None, kept: int
+    whole: Iterable[Units], spec: Specification, among: GroupFlags | None, kept: int
 ) -> tuple[Int64s, Int64s]:
     """Weigh groups over units that keep ``kept`` of them: weights in steps, and numbers of units.
 
@@ -84,15 +81,17 @@ def round_weights(
     """
     bounds = replace(spec, kept=kept)
     weights, units = (np.zeros(spec.groups, dtype=np.int64) for _ in range(2))
-    looked_at = (replace(pairs, numbers=()) for pairs in _among(whole, among))
-    for ours in kept_units(bounds, looked_at):
-        np.add.at(weights, ours.groups, _weights(ours, 1))
-        np.add.at(units, ours.groups, 1)
+    for some in _among(whole, among):
+        ours = kept_units(bounds, some.changed(lambda pairs: replace(pairs, numbers=())))
+        of_units = weights_of(1, ours.of_each(_sizes))
+        for pairs in ours.parts:
+            np.add.at(weights, pairs.groups, np.repeat(of_units, _sizes(pairs)))
+            np.add.at(units, pairs.groups, 1)
     return weights, units
 
 
 def weighed_totals(
-    whole: Iterable[Pairs],
+    whole: Iterable[Units],
     spec: Specification,
     sources: Sequence[MeasureColumns],
     among: GroupFlags,
@@ -105,36 +104,33 @@ def weighed_totals(
     sensitivity at most, in l2. ``rows`` of a unit count in a group.
     """
     sums = [Sums(spec.groups) for _ in sources]
-    for pairs, contributions in _adding(whole, spec, among, rows):
-        of_units = _weights(pairs, caps.units)
-        squares, _ = _norms(spec, pairs, contributions, _valued(sources))
-        of_values = np.repeat(weights_within(caps.values, squares), _sizes(pairs, None))
-        for source, total in zip(sources, sums, strict=True):
-            ours = of_units if source.measure.kind is MeasureKind.UNITS else of_values
-            total.add(pairs.groups, _weighed(source, contributions.of(source), ours))
+    for parts in _adding(whole, spec, among, rows):
+        groups, squares, _ = _norms(spec, parts, sources)
+        of_units, of_values = weights_of(caps.units, groups), weights_within(caps.values, squares)
+        for pairs, contributions in parts:
+            sizes = _sizes(pairs)
+            for source, total in zip(sources, sums, strict=True):
+                ours = of_units if source.measure.kind is MeasureKind.UNITS else of_values
+                weighed = _weighed(source, contributions.of(source), np.repeat(ours, sizes))
+                total.add(pairs.groups, weighed)
     every = np.arange(spec.groups)
     return [total.divided(every, 1, _LARGEST) for total in sums]
 
 
-def _among(whole: Iterable[Pairs], among: GroupFlags | None) -> Iterator[Pairs]:
-    """Yield the pairs whose groups are looked at."""
-    for pairs in whole:
-        ours = pairs if among is None else pairs.at(np.flatnonzero(among[pairs.groups]))
-        if len(ours):
-            yield ours
+def _among(whole: Iterable[Units], among: GroupFlags | None) -> Iterator[Units]:
+    """Yield units with the groups that are looked at."""
+    for units in whole:
+        if among is None:
+            yield units
+        else:
+            yield units.changed(lambda pairs: pairs.at(np.flatnonzero(among[pairs.groups])))
 
 
-def _sizes(pairs: Pairs, among: GroupFlags | None) -> Int64s:
+def _sizes(pairs: Pairs, among: GroupFlags | None = None) -> Int64s:
     """Count the pairs of each unit, or those whose groups are looked at."""
     if among is None:
         return np.diff(pairs.starts, append=len(pairs))
     return np.add.reduceat(among[pairs.groups], pairs.starts, dtype=np.int64)
-
-
-def _weights(pairs: Pairs, groups: int) -> Int64s:
-    """Compute the weight of each pair, where a unit has the l2 norm of so many whole ones."""
-    sizes = _sizes(pairs, None)
-    return np.repeat(weights_of(groups, sizes), sizes)
 
 
 def _weighed(source: MeasureColumns, contributions: Int64s, weights: Int64s) -> Int64s:
@@ -149,36 +145,38 @@ def _weighed(source: MeasureColumns, contributions: Int64s, weights: Int64s) -> 
     return quotients(products, measure.weights.coarsening).astype(np.int64)
 
 
-def _valued(sources: Sequence[MeasureColumns]) -> list[MeasureColumns]:
-    """List the measures of which units add different amounts: all but numbers of units."""
-    return [source for source in sources if source.measure.kind is not MeasureKind.UNITS]
-
-
 def _adding(
-    whole: Iterable[Pairs], spec: Specification, among: GroupFlags, rows: int
-) -> Iterator[tuple[Pairs, Contributions]]:
-    """Yield the pairs of chosen groups with their contributions at a number of rows."""
+    whole: Iterable[Units], spec: Specification, among: GroupFlags, rows: int
+) -> Iterator[ReadAgain[_Adding]]:
+    """Yield the pairs of units in chosen groups with their contributions at a number of rows."""
     bounds, fields = replace(spec, max_rows=rows), tallies_of(spec)
-    for pairs in _among(whole, among):
-        yield pairs, Contributions(bounds, fields, pairs)
+    for units in _among(whole, among):
+        yield units.each(lambda pairs: (pairs, Contributions(bounds, fields, pairs)))
 
 
 def _norms(
-    spec: Specification,
-    pairs: Pairs,
-    contributions: Contributions,
-    values: Sequence[MeasureColumns],
-) -> tuple[Int64s, Int64s]:
-    """Compute the squares of units' l2 norms, and their l1 norms: the largest of all values.
+    spec: Specification, parts: Iterable[_Adding], sources: Sequence[MeasureColumns]
+) -> tuple[Int64s, Int64s, Int64s]:
+    """Compute units' numbers of groups, the squares of their l2 norms, and their l1 norms.
 
-    In ``SQUARE_STEPS`` and ``PART_STEPS``, rounded up.
+    In ``SQUARE_STEPS`` and ``PART_STEPS``, rounded up: the largest of all measures of which units
+    add different amounts, all but numbers of units.
     """
-    squares, sums = np.zeros((2, len(pairs.starts)), dtype=np.int64)
-    for source in values:
-        parts = _parts(source.measure, contributions.of(source), spec.max_rows)
-        squares = np.maximum(squares, np.add.reduceat(parts**2, pairs.starts))
-        sums = np.maximum(sums, np.add.reduceat(parts, pairs.starts))
-    return squares, sums
+    values = [source for source in sources if source.measure.kind is not MeasureKind.UNITS]
+
+    def measured(pairs: Pairs, contributions: Contributions) -> Int64s:
+        found = [_sizes(pairs)]
+        for source in values:
+            sizes = _parts(source.measure, contributions.of(source), spec.max_rows)
+            found += [np.add.reduceat(each, pairs.starts) for each in (sizes**2, sizes)]
+        return np.stack(found)
+
+    found = added_up(measured(*part) for part in parts)
+    if not found.size:
+        return (np.zeros(0, dtype=np.int64),) * 3
+    none = np.zeros_like(found[0])
+    squares, sums = (reduce(np.maximum, found[first::2], none) for first in (1, 2))
+    return found[0], squares, sums
 
 
 def _parts(measure: Measure, contributions: Int64s, max_rows: int) -> Int64s:

@@ -6,17 +6,18 @@ and neither on partitions nor on what memory holds. What the proofs of policies 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsql.bounding.hashing import scrambled
 from dpsql.bounding.kept_pairs import KeptPairs
-from dpsql.bounding.pairs import Int64s, Pairs, UnitNumbers, changes, divided_units, own_names
+from dpsql.bounding.pairs import Int64s, Pairs, UnitNumbers, merged, own_names
 from dpsql.bounding.partitions import unit_numbers
 from dpsql.bounding.specification import Specification
+from dpsql.bounding.units import Units
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 
 _WORK: Final = 64  # bytes of work for each pair
@@ -38,12 +39,13 @@ def units_by_hash(whole: KeptPairs, spec: Specification) -> Iterator[UnitItems]:
     bits = (max(1, len(whole)) // at_once).bit_length()
     done = 0
     for beginning in range(1 << bits):
-        parts = whole if most is None else _first_groups(whole, most)
-        found = [_NOBODY, *(_beginning(pairs, spec, bits, beginning) for pairs in parts)]
+        found = [_NOBODY]
+        for units in whole:
+            ours = units.changed(partial(_beginning, spec, bits, beginning))
+            pairs = _together(ours, most)
+            if pairs is not None:
+                found.append(_numbered(pairs, spec))
         hashes, numbers, sizes, groups = map(np.concatenate, zip(*found, strict=True))
-        first = np.flatnonzero(changes(numbers))
-        if len(first) < len(numbers):  # parts of a unit, one after the other
-            hashes, numbers, sizes = hashes[first], numbers[first], np.add.reduceat(sizes, first)
         # Only units whose numbers end in a rank may have one hash.
         order = np.lexsort((numbers, hashes)) if spec.rank_bits else np.argsort(hashes)
         ends = np.cumsum(sizes)
@@ -66,33 +68,52 @@ _NOBODY: Final[_Units] = (
 
 def number_of_units(whole: KeptPairs) -> int:
     """Count the units."""
-    return sum(len(pairs.starts) - goes_on for pairs, goes_on in divided_units(whole))
+    return sum(units.number for units in whole)
 
 
-def _first_groups(whole: Iterable[Pairs], most: int) -> Iterator[Pairs]:
-    """Yield the pairs of each unit's first groups, by their numbers."""
-    had = 0  # of the last unit so far
-    for pairs, goes_on in divided_units(whole):
-        starts = pairs.starts
-        sizes, before = np.diff(starts, append=len(pairs)), had if goes_on else 0
-        had = int(sizes[-1]) + (before if len(starts) == 1 else 0)
-        if before + int(sizes.max()) <= most:
-            yield pairs
-            continue
-        ranks = np.arange(len(pairs)) - np.repeat(starts, sizes)
-        ranks[: sizes[0]] += before
-        yield pairs.at(np.flatnonzero(ranks < most))
+def _together(units: Units, most: int | None) -> Pairs | None:
+    """Take each unit's first groups by number, all without ``most``; None of no units.
+
+    Of a unit in parts these are looked for among those of parts before and those of the next, once
+    these are as many.
+    """
+    found: list[Pairs] = []
+    had = 0
+    for pairs in units.parts:
+        found.append(_first_groups(pairs, most))
+        if most is not None and sum(map(len, found)) > 2 * had + _LEAST:
+            found = [_first_groups(merged(found), most)]
+            had = len(found[0])
+    return _first_groups(merged(found), most) if found else None
 
 
-def _beginning(pairs: Pairs, spec: Specification, bits: int, beginning: int) -> _Units:
-    """Return hashes, numbers, and numbers of groups of units whose hash begins so; their groups."""
-    starts, key = pairs.starts, spec.order_key
+def _first_groups(pairs: Pairs, most: int | None) -> Pairs:
+    """Take the pairs of each unit's first groups, by their numbers."""
+    starts = pairs.starts
+    sizes = np.diff(starts, append=len(pairs))
+    if most is None or int(sizes.max()) <= most:
+        return pairs
+    ranks = np.arange(len(pairs)) - np.repeat(starts, sizes)
+    return pairs.at(np.flatnonzero(ranks < most))
+
+
+def _beginning(spec: Specification, bits: int, beginning: int, pairs: Pairs) -> Pairs:
+    """Take the pairs of units whose hash begins so."""
+    if not bits:
+        return pairs
+    starts = pairs.starts
+    begins = _hashes(pairs.units[starts], spec) >> np.uint64(_HASH_BITS - bits)
+    there = np.repeat(begins == np.uint64(beginning), np.diff(starts, append=len(pairs)))
+    return pairs.at(np.flatnonzero(there))
+
+
+def _numbered(pairs: Pairs, spec: Specification) -> _Units:
+    """Return hashes, numbers, and numbers of groups of units; their groups."""
+    starts = pairs.starts
     names = pairs.units[starts]
     sizes = np.diff(starts, append=len(pairs))
-    hashes = scrambled(own_names(spec, names), key)
-    numbers = unit_numbers(names, spec.words[0])
-    if not bits:
-        return hashes, numbers, sizes, pairs.groups
-    there: NDArray[np.bool_] = hashes >> np.uint64(_HASH_BITS - bits) == np.uint64(beginning)
-    groups = pairs.groups[np.repeat(there, sizes)]
-    return hashes[there], numbers[there], sizes[there], groups
+    return _hashes(names, spec), unit_numbers(names, spec.words[0]), sizes, pairs.groups
+
+
+def _hashes(names: UnitNumbers, spec: Specification) -> UnitNumbers:
+    return scrambled(own_names(spec, names), spec.order_key)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpsql.bounding.contributions import Contributions
 from dpsql.bounding.pairs import Int64s, Pairs, tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification
+from dpsql.bounding.units import Units
 from dpsql.privacy.mechanisms.bounds_choice import (
     AVERAGE_PLACES,
     MOST_CHOSEN,
@@ -29,30 +30,39 @@ _LISTED: Final = 1 << 10
 
 
 def choice_weights(
-    whole: Iterable[Pairs],
+    whole: Iterable[Units],
     spec: Specification,
     choice: BoundsChoice,
     alone: Sequence[MeasureColumns],
 ) -> tuple[list[int], list[int]]:
     """Compute the weights by places of rows, and by those of groups.
 
-    ``whole`` are the pairs of all units, all of a unit at once, and ``alone`` the sums that a
-    number of rows clamps, or those of averages, if it bounds nothing else. Sensitivity: as of
-    ``bounds_choice_sql``. Checked by ``tests/kinds/test_streamed_bounds.py``.
+    ``whole`` are all units, and ``alone`` the sums that a number of rows clamps, or those of
+    averages, if it bounds nothing else. Sensitivity: as of ``bounds_choice_sql``. Checked by
+    ``tests/kinds/test_streamed_bounds.py``.
     """
     fields = tallies_of(spec)
     by_rows, by_groups = _Weights(choice.rows), _Weights(choice.groups)
     averages = _WeightsOfAverages(choice) if choice.centres is not None else None
-    for pairs in whole:
-        groups = np.diff(pairs.starts, append=len(pairs))
+    for units in whole:
+        groups = units.of_each(_groups)
         shares = WHOLE_WEIGHT // groups
-        contributions = Contributions(spec, fields, pairs)
         by_groups.add(groups, shares * groups)
         if averages is not None:
-            averages.add(contributions, alone, groups)
-        else:
-            by_rows.add(_sizes(contributions, alone), np.repeat(shares, groups))
+            shares = averages.shares(groups)
+        for pairs in units.parts:
+            contributions = Contributions(spec, fields, pairs)
+            of_pairs = np.repeat(shares, _groups(pairs))
+            if averages is not None:
+                averages.add(contributions, alone, of_pairs)
+            else:
+                by_rows.add(_sizes(contributions, alone), of_pairs)
     return (by_rows if averages is None else averages).found, by_groups.found
+
+
+def _groups(pairs: Pairs) -> Int64s:
+    """Count the groups of each unit."""
+    return np.diff(pairs.starts, append=len(pairs))
 
 
 def _sizes(contributions: Contributions, sums: Sequence[MeasureColumns]) -> Int64s:
@@ -112,11 +122,14 @@ class _WeightsOfAverages:
         self._averages = choice.centres.number
         self.found = [0] * choice.row_places
 
+    def shares(self, groups: Int64s) -> Int64s:
+        """Share the whole weight of units among so many groups each, and all averages."""
+        return WHOLE_WEIGHT // (groups * self._averages)
+
     def add(
-        self, contributions: Contributions, averages: Sequence[MeasureColumns], groups: Int64s
+        self, contributions: Contributions, averages: Sequence[MeasureColumns], weights: Int64s
     ) -> None:
-        """Add the weights of pairs, of units that are in so many groups each."""
-        weights = np.repeat(WHOLE_WEIGHT // (groups * self._averages), groups)
+        """Add the weights of pairs."""
         size = len(self.found) // self._averages
         for index, source in enumerate(averages):
             numbers, average = contributions.counted(source.counted), contributions.averaged(source)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.kept_pairs import KeptPairs
-from dpsql.bounding.maker import pairs_of_units
-from dpsql.bounding.pairs import parts_by_group
+from dpsql.bounding.maker import units_of
 from dpsql.bounding.rounds import (
     GroupFlags,
     round_weights,
@@ -120,9 +119,7 @@ def streamed_steps(
     minimum = plan.block.parameters.min_units_per_group
 
     def work(stream: IntegerStream) -> KeptPairs:
-        return KeptPairs.of(
-            stream, pairs_of_units(stream, spec, parts_by_group(spec) if by_hash else None)
-        )
+        return KeptPairs.of(stream, units_of(stream, spec))
 
     kept = None if stored is None else stored.kept
     if kept is None:

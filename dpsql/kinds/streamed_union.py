@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.kept_pairs import KeptPairs
-from dpsql.bounding.maker import pairs_of_units
-from dpsql.bounding.pairs import kept_units, parts_by_group
+from dpsql.bounding.maker import units_of
+from dpsql.bounding.pairs import Pairs
 from dpsql.bounding.unit_order import number_of_units
+from dpsql.bounding.units import kept_units
 from dpsql.core.sql import name
 from dpsql.engines.base.engine import IntegerStream, Scratch
 from dpsql.kinds.base import GROUPS, BlockReading
@@ -38,10 +39,12 @@ def streamed_weights_of_keys(
     streamed = Streamed(PrivateRows(reading.plan, reading.salt, reading.dialect))
     spec = specification_of_found(streamed, scratch, None, by_hash=union.keys_by_hash)
 
+    def alone(pairs: Pairs) -> Pairs:
+        return replace(pairs, numbers=())
+
     def work(stream: IntegerStream) -> tuple[KeptPairs, int]:
-        whole = pairs_of_units(stream, spec, parts_by_group(spec))
-        found = (replace(pairs, numbers=()) for pairs in whole)
-        kept = KeptPairs.of(stream, found if spec.kept is None else kept_units(spec, found))
+        whole = (units.changed(alone) for units in units_of(stream, spec))
+        kept = KeptPairs.of(stream, (kept_units(spec, units) for units in whole))
         return kept, number_of_units(kept)
 
     kept, units = read_stream(streamed, scratch, name(GROUPS), work)

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.numpy_maker import numpy_estimates, takes
+from helpers.numpy_maker import (
+    divided_units,
+    memory_for,
+    numpy_estimates,
+    small_steps,
+    takes,
+)
 from helpers.random_examples import examples_of
 from helpers.support import SALT
 from hypothesis import given
@@ -16,7 +22,8 @@ from test_left_out_sql import LAB, asked, exact, questions, worlds
 
 from dpsql.bounding import left_out, partitions
 from dpsql.bounding.contributions import Contributions
-from dpsql.bounding.pairs import kept_pairs, tallies_of
+from dpsql.bounding.pairs import tallies_of
+from dpsql.bounding.units import FirstGroups
 from dpsql.ir.plan import BlockPlan
 from dpsql.privacy.mechanisms.left_out import LADDER_SENSITIVITY
 
@@ -69,6 +76,19 @@ def test_estimates_of_many_units_are_those_of_sql(sql: str) -> None:
     assert by_numpy(plan) == expected
 
 
+def test_a_unit_in_parts_is_looked_at_as_a_whole() -> None:
+    (plan,) = asked(QUESTIONS[0], OPTIONS).plans
+    expected = by_sql(plan, many_rows() + large_unit())
+    assert by_numpy(plan) == expected
+    with small_steps(), divided_units() as parts:
+        assert by_numpy(plan, share=memory_for(4)) == expected
+    assert max(parts) > 1
+
+
+def large_unit() -> list[Any]:
+    return [(7, a, "1", "pq"[a % 2], a % 9, a / 7) for a in range(60) for _ in range(1 + a % 5)]
+
+
 def test_one_unit_with_more_than_64_bits_hold_is_added_up_exactly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -79,6 +99,8 @@ def test_one_unit_with_more_than_64_bits_hold_is_added_up_exactly(
     rows = [(1, key, "1", "p", 1, most) for key in range(150) for _ in range(2)]
     with_sql = by_sql(plan, rows)
     assert by_numpy(plan) == with_sql
+    with small_steps():
+        assert by_numpy(plan, share=memory_for(4)) == with_sql
     monkeypatch.setattr(left_out, "_LARGEST", 1 << 50)
     assert by_numpy(plan) == with_sql
 
@@ -91,27 +113,27 @@ def halved(real: Callable[..., Any]) -> Callable[..., Any]:
 def after_the_cap(real: Callable[..., Any]) -> Callable[..., Any]:
     """Look at the pairs that the cap has left."""
 
-    def add(self: Any, pairs: Any, contributions: Any) -> None:
+    def measured(self: Any, pairs: Any, contributions: Any) -> Any:
         spec = contributions._spec
-        kept = kept_pairs(spec, pairs)
+        kept = FirstGroups(spec).of(pairs)
         fields = tallies_of(spec)
-        real(self, kept, Contributions(spec, fields, kept))
+        return real(self, kept, Contributions(spec, fields, kept))
 
-    return add
+    return measured
 
 
 def twice(real: Callable[..., Any]) -> Callable[..., Any]:
-    def chunks(self: Any, these: range, units: Any) -> Any:
-        yield from real(self, these, units)
-        yield from real(self, these, units)
+    def chunks(self: Any, *, named: bool = False) -> Any:
+        yield from real(self, named=named)
+        yield from real(self, named=named)
 
     return chunks
 
 
 TWINS: dict[str, tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
     "units are not capped": (left_out, "_shared", halved),
-    "what is left of units is looked at": (left_out.LeftOutSums, "add", after_the_cap),
-    "a partition is read twice": (partitions.Partitions, "chunks", twice),
+    "what is left of units is looked at": (left_out.LeftOutSums, "measured", after_the_cap),
+    "a partition is read twice": (partitions.OfPartitions, "chunks", twice),
 }
 
 

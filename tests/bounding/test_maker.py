@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
-from helpers.numpy_maker import numpy_groups, takes
+from helpers.numpy_maker import (
+    divided_units,
+    memory_for,
+    numpy_groups,
+    small_steps,
+    spilling_at_once,
+    takes,
+)
 from helpers.random_examples import examples_of
 from helpers.sensitivity import (
     Groups,
@@ -26,7 +32,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_sensitivity import COLUMNS, plans, questions, rows_of_units
 
-from dpsql.bounding import contributions, maker, pairs, partitions
+from dpsql.bounding import contributions, pairs, partitions, units
+from dpsql.bounding.pairs import kept_flags
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 from dpsql.ir.plan import BlockPlan, Bounding
@@ -57,18 +64,6 @@ def by_numpy(plan: BlockPlan, **how: int) -> Groups:
     return numpy_groups(LAB._connection, plan, SALT, **how)
 
 
-@contextmanager
-def small_steps() -> Iterator[None]:
-    """Limits at which a few rows are sorted, spilled, worked on and merged in several steps."""
-    with (
-        mock.patch.object(partitions, "_SORTED_AT", 4),
-        mock.patch.object(partitions, "_TOGETHER", 2),
-        mock.patch.object(partitions, "CHUNK_ROWS", 3),
-        mock.patch.object(maker, "_MERGED_AT", 2),
-    ):
-        yield
-
-
 @pytest.mark.slow
 @examples_of(150)
 @given(questions(), rows_of_units)
@@ -95,24 +90,21 @@ def test_order_batches_partitions_and_spilling_change_nothing(
     assert by_numpy(plan, seed=seed, size=1) == usual
     with small_steps():
         assert by_numpy(plan, seed=seed, size=2) == usual
-        # No memory for more than some pairs: parts of partitions are read one by one.
-        assert by_numpy(plan, seed=seed + 1, size=5, share=1 << 13) == usual
-        with mock.patch.object(maker, "Partitions", spilling_at_once):
+        # No memory for more than some pairs: partitions are divided, and so are units.
+        for share in (1 << 13, memory_for(2)):
+            assert by_numpy(plan, seed=seed + 1, size=5, share=share) == usual
+        with spilling_at_once():
             assert by_numpy(plan, seed=seed, size=2) == usual
 
 
-def spilling_at_once(key: Any, room: int, share: Any, file: Any) -> partitions.Partitions:
-    return partitions.Partitions(key, room, lambda: 0, file)
-
-
-def violations(question: Question, rows: Sequence[Row]) -> dict[object, list[str]]:
+def violations(question: Question, rows: Sequence[Row], **how: int) -> dict[object, list[str]]:
     plan = planned_for_numpy(question)
     if plan is None:
         return {}
 
     def read(kept: Sequence[Row]) -> Groups:
         LAB.fill(kept)
-        return by_numpy(plan)
+        return by_numpy(plan, **how)
 
     return moved_by_units(rows, units_of(rows), rows_without, read, plan_violations(plan))
 
@@ -161,17 +153,50 @@ def test_other_keys_do_not_change_what_a_unit_keeps() -> None:
     assert alone.keys() <= beside.keys()
 
 
-def test_memory_for_some_pairs_does_for_many_units_and_not_for_one_with_more() -> None:
-    """Another maker in its place would keep other groups of all units: rows would choose it."""
+LARGE = [row(u, a, a % 4) for u in range(40) for a in range(90 if u == 7 else 5)]
+"""Rows of which one unit has far more keys than all others."""
+CAPS = [{"max_groups_contributed": groups} for groups in (2, 30, 200)]
+
+
+@pytest.mark.parametrize("caps", CAPS)
+@pytest.mark.parametrize("pairs_fit", [2, 5, 40])
+def test_a_unit_with_more_groups_than_memory_comes_in_parts_of_them(
+    caps: dict[str, int], pairs_fit: int
+) -> None:
+    """Its rows fail nothing: it keeps the groups that it keeps with more memory."""
+    plan = planned_for_numpy(
+        ("SELECT a, sum(i), avg(i), count(*) FROM r GROUP BY a", CAPPED | caps)
+    )
+    assert plan is not None
+    LAB.fill(LARGE)
+    usual = by_numpy(plan)
+    with small_steps(), divided_units() as parts:
+        for seed in range(3):
+            assert by_numpy(plan, seed=seed, share=memory_for(pairs_fit)) == usual
+    assert max(parts) > 1
+
+
+def test_a_cap_of_each_part_alone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned_for_numpy(("SELECT a, sum(i), count(*) FROM r GROUP BY a", CAPPED))
     assert plan is not None
-    pair = maker._WORK * 5  # with its rows, and two sums
+    LAB.fill(LARGE)
+    usual = by_numpy(plan)
+    monkeypatch.setattr(
+        units.FirstGroups, "flags", lambda self, pairs: kept_flags(self._spec, pairs)
+    )
+    assert by_numpy(plan) == usual
     with small_steps():
-        LAB.fill([row(u, a) for u in range(40) for a in range(5)])
-        usual = by_numpy(plan)
-        assert by_numpy(plan, share=5 * pair) == usual
-        with pytest.raises(MemoryError):
-            by_numpy(plan, share=4 * pair - 1)
+        assert by_numpy(plan, share=memory_for(2)) != usual
+
+
+@pytest.mark.slow
+@examples_of(20)
+@given(questions(), rows_of_units)
+def test_one_unit_in_parts_moves_it_within_the_declared_sensitivity(
+    question: Question, rows: list[Row]
+) -> None:
+    with small_steps():
+        assert violations(question, rows, share=memory_for(1)) == {}
 
 
 WIDE = (
@@ -219,9 +244,9 @@ def merging(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def twice(real: Callable[..., Any]) -> Callable[..., Any]:
-    def chunks(self: Any, these: range, units: Any) -> Iterator[Any]:
-        yield from real(self, these, units)
-        yield from real(self, these, units)
+    def chunks(self: Any, *, named: bool = False) -> Any:
+        yield from real(self, named=named)
+        yield from real(self, named=named)
 
     return chunks
 
@@ -232,9 +257,9 @@ def unclamped(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 TWINS: dict[str, tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
-    "a cap one too large": (maker, "kept_pairs", one_more),
+    "a cap one too large": (units, "kept_flags", one_more),
     "units of one hash are one": (pairs, "_identified", merging),
-    "a partition is read twice": (partitions.Partitions, "chunks", twice),
+    "a partition is read twice": (partitions.OfPartitions, "chunks", twice),
     "sums are not clamped": (contributions.Contributions, "_bounded", unclamped),
 }
 NASTY = [row(u, a, 5) for u in range(1, 7) for a in range(5) for _ in range(1 + (u + a) % 4)]

@@ -20,9 +20,8 @@ from helpers.zero_noise import silence
 
 import dpsql
 from dpsql.bounding import maker, pairs, partitions
-from dpsql.bounding.contributions import Contributions
 from dpsql.bounding.left_out import LeftOutSums
-from dpsql.bounding.pairs import Pairs
+from dpsql.bounding.pairs import Int64s
 from dpsql.core.sql import sql
 from dpsql.engines.duckdb import streaming
 from dpsql.engines.duckdb.spill import Spill
@@ -94,9 +93,9 @@ def test_both_makers_look_at_the_same_that_is_left_out(
     looked: list[object] = []
     real = LeftOutSums.add
 
-    def noted(self: LeftOutSums, pairs: Pairs, contributions: Contributions) -> None:
+    def noted(self: LeftOutSums, units: Int64s) -> None:
         looked.append(self)
-        real(self, pairs, contributions)
+        real(self, units)
 
     monkeypatch.setattr(LeftOutSums, "add", noted)
     bounds: dict[str, Any] = {"max_groups_contributed": 2, "max_rows_contributed": 2}
@@ -226,7 +225,7 @@ def slow(real: Callable[..., Any]) -> Callable[..., Any]:
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of steps after the engine is done, each of a tenth of a second."""
     monkeypatch.setattr(partitions, "_TOGETHER", 1)
-    monkeypatch.setattr(maker, "kept_pairs", slow(pairs.kept_pairs))
+    monkeypatch.setattr(maker, "pairs_of_rows", slow(pairs.pairs_of_rows))
 
 
 @pytest.mark.slow
@@ -245,9 +244,9 @@ def test_interrupts_reach_work_outside_of_the_engine(
 
     def noted(*given: Any) -> Any:
         begun.set()
-        return slow(pairs.kept_pairs)(*given)
+        return slow(pairs.pairs_of_rows)(*given)
 
-    monkeypatch.setattr(maker, "kept_pairs", noted)
+    monkeypatch.setattr(maker, "pairs_of_rows", noted)
     with opened() as con:
 
         def interrupting() -> None:
@@ -351,10 +350,11 @@ def test_files_that_are_cut_short_are_no_rows() -> None:
         rows = partitions.Partitions(np.uint64(7), 32, lambda: 0, spill.file)
         rows.add(np.arange(100, dtype=np.int64), [np.arange(100, dtype=np.uint64)])
         (part,) = rows.together()
-        assert rows._file._file is not None
-        rows._file._file.truncate(8)
+        file = rows._places.file._file
+        assert file is not None
+        file.truncate(8)
         with pytest.raises(OSError, match="shorter"):
-            list(rows.chunks(part, partitions.UnitPart()))
+            list(part.chunks())
         rows.close()
     finally:
         spill.remove()

@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import RawIOBase
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
+from unittest import mock
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.bounding import maker, partitions, points, unit_order, units
+from dpsql.bounding.pairs import Pairs
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.sql import Sql
 from dpsql.engines.base.engine import ExactRows, Scratch
@@ -28,6 +32,57 @@ from helpers.sensitivity import Groups, normal
 
 _T = TypeVar("_T")
 PLENTY = 1 << 40
+
+
+@contextmanager
+def small_steps() -> Iterator[None]:
+    """Limits at which a few rows are sorted, worked on and merged in several steps."""
+    with (
+        mock.patch.object(partitions, "_SORTED_AT", 4),
+        mock.patch.object(partitions, "_TOGETHER", 2),
+        mock.patch.object(partitions, "CHUNK_ROWS", 3),
+        mock.patch.object(maker, "_MERGED_AT", 2),
+        mock.patch.object(unit_order, "_LEAST", 16),
+        mock.patch.object(points, "_MERGED_AT", 2),
+        mock.patch.object(points, "_MOST_CELLS", 0),
+    ):
+        yield
+
+
+@contextmanager
+def spilling_at_once() -> Iterator[None]:
+    """No memory for rows, which all go to a file."""
+
+    def made(key: Any, room: int, share: Any, file: Any) -> partitions.Partitions:
+        return partitions.Partitions(key, room, lambda: 0, file)
+
+    with mock.patch.object(maker, "Partitions", made):
+        yield
+
+
+def memory_for(pairs: int, fields: int = 1) -> int:
+    """Compute the share of memory that so many pairs fit, with so many numbers each."""
+    return pairs * maker._WORK * (fields + 2)
+
+
+@contextmanager
+def divided_units() -> Iterator[list[int]]:
+    """List the numbers of parts of units that are larger than memory, once they are read."""
+    found: list[int] = []
+    real = units.Units.of
+
+    def noted(parts: Callable[[], Iterator[Pairs]], *, divided: bool) -> units.Units:
+        def counted() -> Iterator[Pairs]:
+            number = 0
+            for pairs in parts():
+                number += len(pairs) > 0
+                yield pairs
+            found.append(number)
+
+        return real(counted if divided else parts, divided=divided)
+
+    with mock.patch.object(units.Units, "of", noted):
+        yield found
 
 
 @dataclass

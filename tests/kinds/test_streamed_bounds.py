@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from helpers.numpy_maker import PLENTY, Place
+from helpers.numpy_maker import PLENTY, Place, divided_units, memory_for, small_steps
 from helpers.random_examples import examples_of
 from hypothesis import given
 from test_bounds_choice_kind import LAB, asked, chosen, exact, questions, worlds
@@ -22,13 +22,15 @@ from dpsql.privacy.mechanisms.bounds_choice import MOST_CHOSEN, WHOLE_WEIGHT, la
 SALT = 2**61 + 777
 
 
-def by_numpy(plan: BlockPlan, rows: list[Any], seed: int = 0) -> list[int] | None:
+def by_numpy(
+    plan: BlockPlan, rows: list[Any], seed: int = 0, share: int = PLENTY, *, keep: bool = False
+) -> list[int] | None:
     draw = streamed_draw(plan, chosen(plan), DUCKDB, BoundingLimit.ANY)
     if draw is None:
         return None
     LAB.fill(rows)
-    place = Place(LAB._connection, seed, 7, PLENTY)
-    found, _, _ = streamed_weights(draw, chosen(plan), SALT, cast(Scratch, place))
+    place = Place(LAB._connection, seed, 7, share)
+    found, _, _ = streamed_weights(draw, chosen(plan), SALT, cast(Scratch, place), keep=keep)
     return [weight for part in found for weight in part]
 
 
@@ -84,6 +86,21 @@ def test_a_unit_with_thousands_of_rows_is_weighed_as_in_sql(question: str) -> No
     some = [(unit, *next(one)) for unit in range(3) for _ in range(4)]
     rows = some + [(9, 1, "1", "p", 9.0)] * 3000
     assert by_numpy(plan, rows) == exact(plan, rows)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("question", ["SELECT a, count(*) FROM r GROUP BY a", *QUESTIONS[3:4]])
+def test_a_unit_with_more_groups_than_memory_is_weighed_as_in_sql(
+    question: str, keep: bool
+) -> None:
+    (plan,) = asked(question).plans
+    one = worlds_row(np.random.default_rng(4))
+    some = [(unit, *next(one)) for unit in range(9) for _ in range(4)]
+    rows = some + [(9, a, str(a % 3), "p", 3.5) for a in range(70) for _ in range(1 + a % 4)]
+    expected = exact(plan, rows)
+    with small_steps(), divided_units() as parts:
+        assert by_numpy(plan, rows, share=memory_for(4), keep=keep) == expected
+    assert max(parts) > 1
 
 
 def test_rungs_below_numbers_are_counted_by_table_and_by_search() -> None:

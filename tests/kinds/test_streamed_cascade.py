@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest import mock
 
 import duckdb
 import numpy as np
 import pytest
 from helpers.columns import column_of
-from helpers.numpy_maker import PLENTY, Place
+from helpers.numpy_maker import PLENTY, Place, divided_units, memory_for, small_steps
 from helpers.random_examples import examples_of
 from helpers.sensitivity import Row, normal
 from helpers.sql_text import generated, text
@@ -38,15 +37,14 @@ from test_cascade_queries import (
     violations,
 )
 
-from dpsql.bounding import kept_pairs, maker, partitions, rounds
+from dpsql.bounding import kept_pairs, rounds, units
 from dpsql.bounding.kept_pairs import KeptPairs
-from dpsql.bounding.pairs import kept_units
+from dpsql.bounding.units import kept_units
 from dpsql.core.schema import Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.base.engine import Scratch
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan
-from dpsql.kinds import streamed_cascade
 from dpsql.kinds.base import GROUPS, BlockReading
 from dpsql.kinds.cascade import CascadeKind, ExactCascade, units_alone
 from dpsql.kinds.streamed_cascade import streamed_steps
@@ -146,12 +144,12 @@ def test_one_unit_moves_every_step_within_what_the_mechanism_expects(
 
 
 def audited(
-    plan: BlockPlan, rows: Sequence[Row], named: Named, kept: int, cap: int, *table: Any
+    plan: BlockPlan, rows: Sequence[Row], named: Named, kept: int, cap: int, *table: Any, **how: Any
 ) -> list[str]:
     found: list[str] = []
-    with in_numpy(plan, rows, *table) as mine:
+    with in_numpy(plan, rows, *table, **how) as mine:
         for unit in {row[0] for row in rows} - {None}:
-            with in_numpy(plan, [row for row in rows if row[0] != unit], *table) as left:
+            with in_numpy(plan, [row for row in rows if row[0] != unit], *table, **how) as left:
                 found += violations(plan, mine, left, named, kept, cap)
     return found
 
@@ -187,7 +185,7 @@ def test_order_batches_and_spilling_change_nothing(
     for share in (PLENTY, 1 << 14):  # the second holds some of the pairs
         with in_numpy(plan, rows, seed=5, size=7, share=share) as stage:
             pairs = cast(Any, stage.exact.rows).pairs
-            spilled = [isinstance(part, kept_pairs._Spilled) for part in pairs.parts]
+            spilled = [isinstance(p, kept_pairs._Spilled) for some in pairs.units for p in some]
             assert any(spilled) == (share != PLENTY)
             assert not all(spilled)
             found = [
@@ -198,35 +196,62 @@ def test_order_batches_and_spilling_change_nothing(
             assert found == usual
 
 
-@pytest.mark.parametrize("pairs", [4, 12])
-def test_a_unit_with_more_keys_than_memory_comes_in_parts_of_them(pairs: int) -> None:
-    """Its rows fail no question for keys alone: steps are those of more memory."""
-    rows: list[Row] = [
-        *((1, key, 0.0, "", 0) for key in range(120)),
-        *((unit, key, 0.0, "", 0) for unit in range(2, 9) for key in range(unit, 20, 3)),
-    ]
-    plan = asked(QUESTIONS[-1]).plans[0]
-    named = keys_named(rows, QUESTIONS[-1], {3, 5, 100})
+LARGE: list[Row] = [
+    *((1, key, key - 60.0, str(key % 3), key % 7) for key in range(120)),
+    *((unit, key, 1.0, "", 5) for unit in range(2, 9) for key in range(unit, 20, 3)),
+]
+"""Rows of which one unit has far more keys than all others."""
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+@pytest.mark.parametrize("pairs", [2, 12])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_unit_with_more_keys_than_memory_comes_in_parts_of_them(
+    question: str, pairs: int, drawn: bool
+) -> None:
+    """Its rows fail no question: steps are those of more memory."""
+    plan = asked(question, max_rows_contributed=2).plans[0]
+    plan = scaled(plan) if drawn else plan
+    named, alone = keys_named(LARGE, question, {3, 5, 90, 100}), units_alone(plan)
 
     def steps(share: int = PLENTY) -> list[object]:
-        with in_numpy(plan, rows, share=share) as stage:
+        with in_numpy(plan, LARGE, share=share) as stage:
             return [
-                *(stage.sizes(each) for each in (None, named)),
-                *(stage.weighed(each, kept) for each in (frozenset(), named) for kept in (2, 90)),
+                *steps_of(stage, named, 3, alone=alone),
+                *(stage.weights(each, kept) for each in (frozenset(), named) for kept in (2, 90)),
                 stage.votes(),
             ]
 
-    usual, share = steps(), pairs * maker._WORK * 3
-    with (
-        mock.patch.object(partitions, "_SORTED_AT", 4),
-        mock.patch.object(partitions, "_TOGETHER", 2),
-        mock.patch.object(partitions, "CHUNK_ROWS", 3),
-        mock.patch.object(maker, "_MERGED_AT", 2),
-    ):
-        assert steps(share) == usual
-        undivided = mock.patch.object(streamed_cascade, "parts_by_group", return_value=None)
-        with undivided, pytest.raises(MemoryError):
-            steps(share)
+    usual = steps()
+    with small_steps(), divided_units() as parts:
+        assert steps(memory_for(pairs)) == usual
+    assert max(parts) > 1
+
+
+def test_a_unit_that_weighs_by_its_last_part_alone_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [*LARGE[:20], *LARGE[120:]]
+    plan = asked(QUESTIONS[2], max_rows_contributed=2).plans[0]
+    named = keys_named(rows, QUESTIONS[2], {-55, -50, -45, 1})
+    none = units.added_up(())
+    for module in (rounds, units):
+        monkeypatch.setattr(module, "added_up", lambda parts: [none, *parts][-1])
+    with small_steps():
+        assert audited(plan, rows, named, 4, 2, share=memory_for(2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_one_unit_in_parts_moves_every_step_within_what_the_mechanism_expects(
+    question: str,
+) -> None:
+    rows = [*LARGE[:20], *LARGE[120:]]
+    plan = asked(question, max_rows_contributed=2).plans[0]
+    for one in (plan, scaled(plan)):
+        with small_steps():
+            named = keys_named(rows, question, {3, 5, 7})
+            assert audited(one, rows, named, 4, 2, share=memory_for(2)) == []
 
 
 def test_products_beyond_64_bits_are_exact() -> None:
@@ -285,14 +310,14 @@ def test_other_units_of_texts_do_not_change_what_a_unit_keeps(
 
 
 def ranked(real: Any) -> Any:
-    return lambda bounds, pairs: real(replace(bounds, rank_bits=0), pairs)
+    return lambda bounds, units: real(replace(bounds, rank_bits=0), units)
 
 
 # -- broken twins ---------------------------------------------------------------------------------
 
 
 def one_more(real: Any) -> Any:
-    return lambda bounds, pairs: real(replace(bounds, kept=bounds.kept + 1), pairs)
+    return lambda bounds, units: real(replace(bounds, kept=bounds.kept + 1), units)
 
 
 def all_groups(real: Any) -> Any:
@@ -305,12 +330,12 @@ def whole_weights(real: Any) -> Any:
 
 def unsalted(real: Any) -> Any:
     """The order of a unit's keys is that of their numbers, which others change."""
-    return lambda bounds, pairs: real(replace(bounds, hashes=None), pairs)
+    return lambda bounds, units: real(replace(bounds, hashes=None), units)
 
 
 def pairs_counted(real: Any) -> Any:
     """Sizes are numbers of pairs, each unit as many times."""
-    return lambda pairs, among: np.repeat(real(pairs, among), real(pairs, among))
+    return lambda pairs, *among: np.repeat(real(pairs, *among), real(pairs, *among))
 
 
 TWINS = {
@@ -344,10 +369,10 @@ def test_pairs_that_are_read_back_are_those_written() -> None:
     with in_numpy(plan, CROWD) as stage:
         real = cast(Any, stage.exact.rows).pairs
         parts: Iterable[Any] = list(real)
-    again = KeptPairs.of(
-        cast(Any, SimpleNamespace(share=0, file=real.stream.file, proceed=list)), parts
-    )
-    for one, other in zip(parts, again, strict=True):
+    stream = SimpleNamespace(share=0, file=real.stream.file, proceed=list)
+    again = KeptPairs.of(cast(Any, stream), parts)
+    whole = [[pairs for units in each for pairs in units.parts] for each in (parts, again)]
+    for one, other in zip(*whole, strict=True):
         for name in ("units", "groups"):
             assert np.array_equal(getattr(one, name), getattr(other, name))
         assert [n.tolist() for n in one.numbers] == [n.tolist() for n in other.numbers]

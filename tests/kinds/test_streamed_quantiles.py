@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +14,14 @@ import duckdb
 import numpy as np
 import pytest
 from helpers.laws import IMPOSSIBLE, chi_square_p
-from helpers.numpy_maker import PLENTY, Place
+from helpers.numpy_maker import (
+    PLENTY,
+    Place,
+    divided_units,
+    memory_for,
+    small_steps,
+    spilling_at_once,
+)
 from helpers.random_examples import examples_of
 from helpers.sensitivity import Row, TableLab, moved_by_units, normal, rows_without, units_of
 from helpers.support import Planned
@@ -34,7 +40,7 @@ from test_quantile_queries import (
 )
 
 import dpsql
-from dpsql.bounding import maker, partitions, points
+from dpsql.bounding import partitions, points, units
 from dpsql.core.quoting import ROW_ID
 from dpsql.engines.base.engine import Scratch
 from dpsql.engines.duckdb.dialect import DUCKDB
@@ -107,20 +113,6 @@ def bounded_by(plan: BlockPlan, rows: int | None = None) -> BlockPlan:
     return replace(plan, block=replace(plan.block, parameters=parameters))
 
 
-@contextmanager
-def small_steps() -> Iterator[None]:
-    """Limits at which a few rows are sorted, spilled, worked on and merged in several steps."""
-    with (
-        mock.patch.object(partitions, "_SORTED_AT", 4),
-        mock.patch.object(partitions, "_TOGETHER", 2),
-        mock.patch.object(partitions, "CHUNK_ROWS", 3),
-        mock.patch.object(maker, "_MERGED_AT", 2),
-        mock.patch.object(points, "_MERGED_AT", 2),
-        mock.patch.object(points, "_MOST_CELLS", 0),
-    ):
-        yield
-
-
 @pytest.mark.slow
 @examples_of(80)
 @given(questions(), rows_of_units)
@@ -156,12 +148,8 @@ def test_order_batches_partitions_and_spilling_change_nothing(
     with small_steps():
         assert by_numpy(plan, seed=seed, size=2) == usual
         assert by_numpy(plan, seed=seed + 1, size=5, share=1 << 13) == usual
-        with mock.patch.object(maker, "Partitions", spilling_at_once):
+        with spilling_at_once():
             assert by_numpy(plan, seed=seed, size=2) == usual
-
-
-def spilling_at_once(key: Any, room: int, share: Any, file: Any) -> partitions.Partitions:
-    return partitions.Partitions(key, room, lambda: 0, file)
 
 
 def moved(plan: BlockPlan, rows: Sequence[Row]) -> dict[object, list[str]]:
@@ -263,10 +251,10 @@ def test_a_unit_with_all_rows_and_many_units_with_one() -> None:
     rng = np.random.default_rng(7)
     values = [(int(rng.integers(0, 4)), float(rng.normal(0, 2))) for _ in range(3000)]
     (plan,) = prepared("SELECT a, median(x), max(i) FROM r GROUP BY a", **CAPS).plans
-    for units in (1, 3000):
+    for number in (1, 3000):
         LAB.fill(
             [
-                (n % units, key, 0.0, "p", n % 9 - 3, x, "1", None)
+                (n % number, key, 0.0, "p", n % 9 - 3, x, "1", None)
                 for n, (key, x) in enumerate(values)
             ]
         )
@@ -288,14 +276,12 @@ def test_a_unit_with_more_values_than_memory_comes_in_parts_of_its_groups(
             for value in (-3, -2, -1, 0, 1, 2, 3, 4, 5, None)
         ]
     )
-    memory = share * maker._WORK * 3  # for so many pairs: all groups of a unit, not all values
+    memory = memory_for(share)  # all groups of a unit, not all values
     for question in (plan, bounded_by(plan, 1000)):
         usual = by_numpy(question)
-        with small_steps():
+        with small_steps(), divided_units() as parts:
             assert by_numpy(question, share=memory) == usual
-    units_alone = mock.patch.object(partitions.Partitions, "single", return_value=None)
-    with units_alone, small_steps(), pytest.raises(MemoryError):
-        by_numpy(plan, share=memory)
+        assert max(parts) > 1
 
 
 # -- broken twins ---------------------------------------------------------------------------
@@ -310,9 +296,9 @@ def one_more_row(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def twice(real: Callable[..., Any]) -> Callable[..., Any]:
-    def chunks(self: Any, these: range, units: Any) -> Iterator[Any]:
-        yield from real(self, these, units)
-        yield from real(self, these, units)
+    def chunks(self: Any, *, named: bool = False) -> Any:
+        yield from real(self, named=named)
+        yield from real(self, named=named)
 
     return chunks
 
@@ -327,9 +313,9 @@ def units_together(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 TWINS: dict[str, tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
-    "a group too many": (points, "kept_flags", one_more_group),
+    "a group too many": (units, "kept_flags", one_more_group),
     "a row too many": (points, "_sampled", one_more_row),
-    "a partition is read twice": (partitions.Partitions, "chunks", twice),
+    "a partition is read twice": (partitions.OfPartitions, "chunks", twice),
     "a sample of all units": (points, "_sampled", units_together),
 }
 
