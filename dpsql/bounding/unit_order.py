@@ -89,9 +89,11 @@ def _together(units: Units, most: int | None) -> Pairs | None:
 
 def _first_groups(pairs: Pairs, most: int | None) -> Pairs:
     """Take the pairs of each unit's first groups, by their numbers."""
+    if most is None or len(pairs) <= most:
+        return pairs
     starts = pairs.starts
     sizes = np.diff(starts, append=len(pairs))
-    if most is None or int(sizes.max()) <= most:
+    if int(sizes.max()) <= most:
         return pairs
     ranks = np.arange(len(pairs)) - np.repeat(starts, sizes)
     return pairs.at(np.flatnonzero(ranks < most))
