@@ -15,7 +15,7 @@ import numpy as np
 
 from dpsql.bounding.array_file import ArrayFile
 from dpsql.bounding.pairs import Pairs
-from dpsql.bounding.units import Units
+from dpsql.bounding.units import GatheredUnits
 from dpsql.engines.base.engine import IntegerStream
 
 _PART: Final = 4
@@ -46,7 +46,7 @@ class KeptPairs:
     places: Sequence[int] | None = None
 
     @classmethod
-    def of(cls, stream: IntegerStream, whole: Iterable[Units]) -> KeptPairs:
+    def of(cls, stream: IntegerStream, whole: Iterable[GatheredUnits]) -> KeptPairs:
         """Keep all units of a stream."""
         file, kept = ArrayFile(stream.file), 0
 
@@ -64,9 +64,9 @@ class KeptPairs:
         parts = (part for some in self.units for part in some)
         return sum(part.pairs if isinstance(part, _Spilled) else len(part) for part in parts)
 
-    def __iter__(self) -> Iterator[Units]:
+    def __iter__(self) -> Iterator[GatheredUnits]:
         for some in self.units:
-            yield Units.of(partial(self._pairs, some), divided=len(some) > 1)
+            yield GatheredUnits.of(partial(self._pairs, some), divided=len(some) > 1)
 
     def _pairs(self, some: tuple[Pairs | _Spilled, ...]) -> Iterator[Pairs]:
         for part in some:

@@ -35,7 +35,7 @@ from dpsql.bounding.pairs import (
 )
 from dpsql.bounding.partitions import Partitions, SomeRows
 from dpsql.bounding.specification import GroupTotals, Specification
-from dpsql.bounding.units import FirstGroups, Units, added_up
+from dpsql.bounding.units import FirstGroups, GatheredUnits, added_up
 from dpsql.engines.base.engine import IntegerStream
 
 _LARGEST: Final = 1 << 62
@@ -45,7 +45,7 @@ _WORK: Final = 48  # bytes of work for each number of a pair
 _NO_LIMIT: Final = 1 << 62
 
 
-def bounded(whole: Iterable[Units], spec: Specification) -> GroupTotals:
+def bounded(whole: Iterable[GatheredUnits], spec: Specification) -> GroupTotals:
     """Compute the exact integers of groups, from what units contribute within their bounds.
 
     ``whole`` are all units. Sensitivity: as of ``Rewriter.groups``. Checked by
@@ -85,9 +85,9 @@ def bounded(whole: Iterable[Units], spec: Specification) -> GroupTotals:
     )
 
 
-def units_of(
+def gathered_units(
     stream: IntegerStream, spec: Specification, hashed: PairHashes | None = None
-) -> Iterator[Units]:
+) -> Iterator[GatheredUnits]:
     """Put rows together, and yield all units with their pairs.
 
     A unit whose pairs do not fit the share of memory comes in parts, to be read before the next
@@ -122,13 +122,13 @@ class _Making:
         """Return the number of pairs that fit the memory."""
         return self._stream.share // (_WORK * (len(self._fields) + 2))
 
-    def units(self, rows: Partitions, some: SomeRows, level: int) -> Iterator[Units]:
+    def units(self, rows: Partitions, some: SomeRows, level: int) -> Iterator[GatheredUnits]:
         """Yield the units of some rows: those of parts by units, where all are too many."""
         pairs = self._together(some, self._most)
         if pairs is not None:
-            yield Units.of(lambda: iter((pairs,)), divided=False)
+            yield GatheredUnits.of(lambda: iter((pairs,)), divided=False)
         elif self._is_one(some):
-            yield Units.of(lambda: self._parts(rows, some, 0), divided=True)
+            yield GatheredUnits.of(lambda: self._parts(rows, some, 0), divided=True)
         else:
             for part in rows.divided(some, self._unit_hashes, level):
                 yield from self.units(rows, part, level + 1)

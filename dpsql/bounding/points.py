@@ -24,7 +24,7 @@ from dpsql.bounding.pairs import (
     own_names,
 )
 from dpsql.bounding.specification import Specification
-from dpsql.bounding.units import FirstGroups, Units
+from dpsql.bounding.units import FirstGroups, GatheredUnits
 
 _START_BITS: Final = 32
 _MOST_CELLS: Final = 1 << 22
@@ -44,7 +44,7 @@ class PointCounts(NamedTuple):
 
 
 def point_counts(
-    whole: Iterable[Units], spec: Specification, points: int, asked: Int64s
+    whole: Iterable[GatheredUnits], spec: Specification, points: int, asked: Int64s
 ) -> PointCounts:
     """Count the rows that units keep in the groups ``asked`` for, at each of so many ``points``.
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsql.bounding.contributions import Contributions, Sums, quotients
 from dpsql.bounding.pairs import Int64s, Pairs, tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification
-from dpsql.bounding.units import ReadAgain, Units, added_up, kept_units
+from dpsql.bounding.units import GatheredUnits, ReadAgain, added_up, kept_units
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.privacy.mechanisms.cascade import MOST_SQUARES, WHOLE_SHARE, Caps
 from dpsql.privacy.mechanisms.weighted_histogram import (
@@ -34,7 +34,7 @@ _Adding: TypeAlias = tuple[Pairs, Contributions]
 _LARGEST: Final = 1 << 62
 
 
-def unit_sizes(whole: Iterable[Units], among: GroupFlags | None) -> Int64s:
+def unit_sizes(whole: Iterable[GatheredUnits], among: GroupFlags | None) -> Int64s:
     """Count units by how many of the groups ``among`` which they have; None stands for all.
 
     The count of units with n groups is at place n. One unit moves one of these counts, by one.
@@ -48,7 +48,7 @@ def unit_sizes(whole: Iterable[Units], among: GroupFlags | None) -> Int64s:
 
 
 def unit_norms(
-    whole: Iterable[Units],
+    whole: Iterable[GatheredUnits],
     spec: Specification,
     sources: Sequence[MeasureColumns],
     among: GroupFlags,
@@ -72,7 +72,7 @@ def unit_norms(
 
 
 def round_weights(
-    whole: Iterable[Units], spec: Specification, among: GroupFlags | None, kept: int
+    whole: Iterable[GatheredUnits], spec: Specification, among: GroupFlags | None, kept: int
 ) -> tuple[Int64s, Int64s]:
     """Weigh groups over units that keep ``kept`` of them: weights in steps, and numbers of units.
 
@@ -91,7 +91,7 @@ def round_weights(
 
 
 def weighed_totals(
-    whole: Iterable[Units],
+    whole: Iterable[GatheredUnits],
     spec: Specification,
     sources: Sequence[MeasureColumns],
     among: GroupFlags,
@@ -117,7 +117,7 @@ def weighed_totals(
     return [total.divided(every, 1, _LARGEST) for total in sums]
 
 
-def _among(whole: Iterable[Units], among: GroupFlags | None) -> Iterator[Units]:
+def _among(whole: Iterable[GatheredUnits], among: GroupFlags | None) -> Iterator[GatheredUnits]:
     """Yield units with the groups that are looked at."""
     for units in whole:
         if among is None:
@@ -146,7 +146,7 @@ def _weighed(source: MeasureColumns, contributions: Int64s, weights: Int64s) -> 
 
 
 def _adding(
-    whole: Iterable[Units], spec: Specification, among: GroupFlags, rows: int
+    whole: Iterable[GatheredUnits], spec: Specification, among: GroupFlags, rows: int
 ) -> Iterator[ReadAgain[_Adding]]:
     """Yield the pairs of units in chosen groups with their contributions at a number of rows."""
     bounds, fields = replace(spec, max_rows=rows), tallies_of(spec)

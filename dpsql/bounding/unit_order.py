@@ -17,7 +17,7 @@ from dpsql.bounding.kept_pairs import KeptPairs
 from dpsql.bounding.pairs import Int64s, Pairs, UnitNumbers, merged, own_names
 from dpsql.bounding.partitions import unit_numbers
 from dpsql.bounding.specification import Specification
-from dpsql.bounding.units import Units
+from dpsql.bounding.units import GatheredUnits
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 
 _WORK: Final = 64  # bytes of work for each pair
@@ -71,7 +71,7 @@ def number_of_units(whole: KeptPairs) -> int:
     return sum(units.number for units in whole)
 
 
-def _together(units: Units, most: int | None) -> Pairs | None:
+def _together(units: GatheredUnits, most: int | None) -> Pairs | None:
     """Take each unit's first groups by number, all without ``most``; None of no units.
 
     Of a unit in parts these are looked for among those of parts before and those of the next, once

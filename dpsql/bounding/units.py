@@ -42,7 +42,7 @@ ReadAgain: TypeAlias = tuple[_Item, ...] | Again[_Item]
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class GatheredUnits:
     """Some units with all of their pairs.
 
     ``parts`` are one at most, of any number of units, or several of a single unit, each with groups
@@ -52,7 +52,7 @@ class Units:
     parts: ReadAgain[Pairs]
 
     @classmethod
-    def of(cls, parts: Callable[[], Iterator[Pairs]], *, divided: bool) -> Units:
+    def of(cls, parts: Callable[[], Iterator[Pairs]], *, divided: bool) -> GatheredUnits:
         """Take the pairs of several units at once; those of a ``divided`` unit only when read."""
 
         def some() -> Iterator[Pairs]:
@@ -70,9 +70,9 @@ class Units:
         """The number of units; one in parts is there."""
         return 1 if isinstance(self.parts, Again) else sum(len(each.starts) for each in self.parts)
 
-    def changed(self, change: Callable[[Pairs], Pairs]) -> Units:
+    def changed(self, change: Callable[[Pairs], Pairs]) -> GatheredUnits:
         """Change the pairs of each part, or leave some of them out."""
-        return Units.of(lambda: map(change, self.parts), divided=self.divided)
+        return GatheredUnits.of(lambda: map(change, self.parts), divided=self.divided)
 
     def each(self, make: Callable[[Pairs], _Made]) -> ReadAgain[_Made]:
         """Make something of each part: once of units in memory, else whenever it is read."""
@@ -110,7 +110,7 @@ class FirstGroups:
         return pairs if flags is None else pairs.at(np.flatnonzero(flags))
 
 
-def kept_units(spec: Specification, units: Units) -> Units:
+def kept_units(spec: Specification, units: GatheredUnits) -> GatheredUnits:
     """Keep each unit's first groups in the order of a salted hash, then of their numbers."""
     if spec.kept is None:
         return units
@@ -122,7 +122,7 @@ def kept_units(spec: Specification, units: Units) -> Units:
             if units.divided and first.full:
                 break
 
-    return Units.of(kept, divided=units.divided)
+    return GatheredUnits.of(kept, divided=units.divided)
 
 
 def added_up(parts: Iterable[Int64s]) -> Int64s:

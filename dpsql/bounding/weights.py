@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpsql.bounding.contributions import Contributions
 from dpsql.bounding.pairs import Int64s, Pairs, tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification
-from dpsql.bounding.units import Units
+from dpsql.bounding.units import GatheredUnits
 from dpsql.privacy.mechanisms.bounds_choice import (
     AVERAGE_PLACES,
     MOST_CHOSEN,
@@ -30,7 +30,7 @@ _LISTED: Final = 1 << 10
 
 
 def choice_weights(
-    whole: Iterable[Units],
+    whole: Iterable[GatheredUnits],
     spec: Specification,
     choice: BoundsChoice,
     alone: Sequence[MeasureColumns],
@@ -123,7 +123,7 @@ class _WeightsOfAverages:
         self.found = [0] * choice.row_places
 
     def shares(self, groups: Int64s) -> Int64s:
-        """Share the whole weight of units among so many groups each, and all averages."""
+        """Divide the whole weight of units by so many groups each, and by all averages."""
         return WHOLE_WEIGHT // (groups * self._averages)
 
     def add(

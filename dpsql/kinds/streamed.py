@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.kept_pairs import KeptPairs
-from dpsql.bounding.maker import bounded, units_of
+from dpsql.bounding.maker import bounded, gathered_units
 from dpsql.bounding.specification import GroupTotals, Specification
 from dpsql.bounding.unit_order import units_by_hash
 from dpsql.core.processors import processors
@@ -99,7 +99,7 @@ def streamed_rows(
         bounding, groups = specification_of_found(streamed, scratch, stored), name(GROUPS)
 
     def work(stream: IntegerStream) -> GroupTotals:
-        return bounded(units_of(stream, bounding), bounding)
+        return bounded(gathered_units(stream, bounding), bounding)
 
     if stored is None:
         totals = read_stream(streamed, scratch, groups, work)

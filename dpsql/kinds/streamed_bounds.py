@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dpsql.bounding.kept_pairs import KeptPairs
-from dpsql.bounding.maker import units_of
-from dpsql.bounding.units import Units
+from dpsql.bounding.maker import gathered_units
+from dpsql.bounding.units import GatheredUnits
 from dpsql.bounding.weights import choice_weights
 from dpsql.core.sql import name
 from dpsql.engines.base.dialect import Dialect
@@ -120,7 +120,7 @@ def streamed_weights(
     alone = [streamed.source(plan.block.measures.index(m)) for m in measured]
 
     def work(stream: IntegerStream) -> tuple[_Weights, KeptPairs | None, int]:
-        units: Iterable[Units] = units_of(stream, bounding)
+        units: Iterable[GatheredUnits] = gathered_units(stream, bounding)
         kept = KeptPairs.of(stream, units) if keep else None
         return (
             choice_weights(units if kept is None else kept, bounding, choice, alone),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.kept_pairs import KeptPairs
-from dpsql.bounding.maker import units_of
+from dpsql.bounding.maker import gathered_units
 from dpsql.bounding.rounds import (
     GroupFlags,
     round_weights,
@@ -119,7 +119,7 @@ def streamed_steps(
     minimum = plan.block.parameters.min_units_per_group
 
     def work(stream: IntegerStream) -> KeptPairs:
-        return KeptPairs.of(stream, units_of(stream, spec))
+        return KeptPairs.of(stream, gathered_units(stream, spec))
 
     kept = None if stored is None else stored.kept
     if kept is None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.bounding.maker import units_of
+from dpsql.bounding.maker import gathered_units
 from dpsql.bounding.points import PointCounts, group_hashes, point_counts
 from dpsql.core.sql import name
 from dpsql.engines.base.engine import IntegerStream, Scratch
@@ -48,7 +48,7 @@ def streamed_histograms(
         )
 
         def work(stream: IntegerStream) -> PointCounts:
-            units = units_of(stream, fine, group_hashes(spec, points))
+            units = gathered_units(stream, fine, group_hashes(spec, points))
             return point_counts(units, spec, points, ids[there] - 1)
 
         found = read_stream(points_of(rows, ranked), scratch, groups, work)

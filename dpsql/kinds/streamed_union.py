@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.bounding.kept_pairs import KeptPairs
-from dpsql.bounding.maker import units_of
+from dpsql.bounding.maker import gathered_units
 from dpsql.bounding.pairs import Pairs
 from dpsql.bounding.unit_order import number_of_units
 from dpsql.bounding.units import kept_units
@@ -43,7 +43,7 @@ def streamed_weights_of_keys(
         return replace(pairs, numbers=())
 
     def work(stream: IntegerStream) -> tuple[KeptPairs, int]:
-        whole = (units.changed(alone) for units in units_of(stream, spec))
+        whole = (units.changed(alone) for units in gathered_units(stream, spec))
         kept = KeptPairs.of(stream, (kept_units(spec, units) for units in whole))
         return kept, number_of_units(kept)
 

@@ -13,7 +13,7 @@ from helpers.numpy_maker import PLENTY, Batches
 from numpy.typing import NDArray
 
 from dpsql.bounding import maker, partitions
-from dpsql.bounding.maker import units_of
+from dpsql.bounding.maker import gathered_units
 from dpsql.bounding.packing import Packing
 from dpsql.bounding.pairs import tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification, StepColumn
@@ -128,7 +128,7 @@ def test_pairs_are_those_of_the_rows(units: str, groups: int, together: int) -> 
             for kept in (PLENTY, 0):
                 stream = Batches(rows, BATCH, PLENTY)
                 with mock.patch.object(maker, "Partitions", keeping(kept)):
-                    parts = [part for units in units_of(stream, spec) for part in units.parts]
+                    parts = [part for units in gathered_units(stream, spec) for part in units.parts]
                 assert bool(stream.spilled) is (kept == 0)
                 found: defaultdict[int, list[Row]] = defaultdict(list)
                 for part in parts:

@@ -69,9 +69,9 @@ def memory_for(pairs: int, fields: int = 1) -> int:
 def divided_units() -> Iterator[list[int]]:
     """List the numbers of parts of units that are larger than memory, once they are read."""
     found: list[int] = []
-    real = units.Units.of
+    real = units.GatheredUnits.of
 
-    def noted(parts: Callable[[], Iterator[Pairs]], *, divided: bool) -> units.Units:
+    def noted(parts: Callable[[], Iterator[Pairs]], *, divided: bool) -> units.GatheredUnits:
         def counted() -> Iterator[Pairs]:
             number = 0
             for pairs in parts():
@@ -81,7 +81,7 @@ def divided_units() -> Iterator[list[int]]:
 
         return real(counted if divided else parts, divided=divided)
 
-    with mock.patch.object(units.Units, "of", noted):
+    with mock.patch.object(units.GatheredUnits, "of", noted):
         yield found
 
 

@@ -394,8 +394,8 @@ def two_merged(real: Any) -> Any:
 TWINS = {
     "a unit keeps one more": (streamed_union, "kept_units", one_more),
     "the order of keys is that of row ids": (streamed_union, "kept_units", unsalted),
-    "a partition is read twice": (streamed_union, "units_of", read_twice),
-    "two units are one": (streamed_union, "units_of", two_merged),
+    "a partition is read twice": (streamed_union, "gathered_units", read_twice),
+    "two units are one": (streamed_union, "gathered_units", two_merged),
 }
 
 

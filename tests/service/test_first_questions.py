@@ -20,7 +20,7 @@ import dpsql
 from dpsql.bounding import kept_pairs
 from dpsql.bounding.array_file import ArrayFile
 from dpsql.bounding.kept_pairs import KeptPairs
-from dpsql.bounding.units import Units
+from dpsql.bounding.units import GatheredUnits
 from dpsql.budget.question import read_record
 from dpsql.core.sql import Sql
 from dpsql.engines.base.dialect import Dialect
@@ -417,7 +417,7 @@ def test_an_interrupt_ends_work_on_kept_pairs(
     real = KeptPairs.__iter__
     with opened(tmp_path, BY_NUMPY) as con:
 
-        def interrupted(self: KeptPairs) -> Iterator[Units]:
+        def interrupted(self: KeptPairs) -> Iterator[GatheredUnits]:
             con.interrupt()
             yield from real(self)
 
