@@ -127,7 +127,7 @@ def test_the_maker_is_no_part_of_the_question(opened: Opened) -> None:
     [
         "SELECT k, COUNT(DISTINCT uid) AS n FROM visits GROUP BY k",
         "SELECT k, COUNT(DISTINCT s), SUM(n) FROM visits GROUP BY k",
-        "SELECT k, MEDIAN(n) FROM visits GROUP BY k",
+        "SELECT k, MEDIAN(n), COUNT(DISTINCT s) FROM visits GROUP BY k",
         "SELECT COUNT(*) FROM mails",  # texts are numbered where keys are found
     ],
 )
