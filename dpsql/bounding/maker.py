@@ -166,15 +166,23 @@ class _Making:
         return self._hashed(chunk.units, self._packing.groups(chunk.words))
 
     def _together(self, some: SomeRows, limit: Callable[[], int]) -> Pairs | None:
-        """Put rows together; None if there are more pairs than the limit, which is asked anew."""
+        """Put rows together; None if there are more pairs than the limit, which is asked anew.
+
+        More than half of it are too many where further rows follow. So pairs are merged only with
+        as many others, or many, and what is merged in all is in proportion to the rows.
+        """
         parts: list[Pairs] = []
+        had = 0
         for chunk in some.chunks():
             self._stream.proceed()
-            parts.append(pairs_of_rows(self._spec, self._packing, self._fields, chunk))
             most = limit()
-            if len(parts) > 1 and sum(map(len, parts)) > min(most, _MERGED_AT):
+            if had > most // 2:
+                return None
+            parts.append(pairs_of_rows(self._spec, self._packing, self._fields, chunk))
+            if len(parts) > 1 and sum(map(len, parts)) > min(most, max(_MERGED_AT, 2 * had)):
                 parts = [merged(parts)]
-                if len(parts[0]) > most:
+                had = len(parts[0])
+                if had > most:
                     return None
         return merged(parts) if parts else no_pairs(self._fields)
 

@@ -82,13 +82,23 @@ class SomeRows(Protocol):
 
 
 class _Places:
-    """Rows sorted by number below 256, in memory and in a file: those of a number lie together."""
+    """Rows sorted by number below 256, in memory and in a file: those of a number lie together.
+
+    They are read before they are given up: none would be there, and units would be missing.
+    """
 
     def __init__(self, file: ArrayFile, share: Callable[[], int]) -> None:
         self.file = file
         self.share = share
         self.kept: list[_Sorted] = []
         self.spilled: list[_Spilled] = []
+        self._closed = False
+
+    def close(self) -> None:
+        """Give the rows and the file up."""
+        self._closed = True
+        self.kept.clear()
+        self.file.close()
 
     @property
     def rows(self) -> list[_Sorted | _Spilled]:
@@ -97,6 +107,7 @@ class _Places:
 
     def pieces(self, numbers: range, *, apart: bool) -> Iterator[tuple[list[_Piece], list[_Array]]]:
         """Yield rows as they lie, as many as a chunk has: where they lie, and their columns."""
+        assert not self._closed
         first, last = numbers.start, numbers.stop
         most = min(CHUNK_ROWS, max(_LEAST_CHUNK, self.share() // _WORK))
         found: list[_Piece] = []
@@ -213,8 +224,7 @@ class Partitions:
 
         They lie in a file of their own, which is given up with the last part.
         """
-        with closing(ArrayFile(self._opener)) as file:
-            places = _Places(file, self._share)
+        with closing(_Places(ArrayFile(self._opener), self._share)) as places:
             for chunk in rows.chunks(named=True):
                 assert chunk.units is not None
                 hashes = hashed(chunk) << np.uint64(level * PARTITION_BITS)
@@ -225,8 +235,7 @@ class Partitions:
 
     def close(self) -> None:
         """Give the file up, and with it what is there."""
-        self._places.kept.clear()
-        self._places.file.close()
+        self._places.close()
 
     def _spill(self) -> None:
         """Write the rows in memory to the file, those of a partition side by side."""

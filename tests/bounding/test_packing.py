@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
-from helpers.numpy_maker import PLENTY, Batches
+from helpers.numpy_maker import PLENTY, Batches, memory_for
 from numpy.typing import NDArray
 
 from dpsql.bounding import maker, partitions
 from dpsql.bounding.maker import gathered_units
 from dpsql.bounding.packing import Packing
-from dpsql.bounding.pairs import tallies_of
+from dpsql.bounding.pairs import Pairs, merged, tallies_of
 from dpsql.bounding.specification import MeasureColumns, Specification, StepColumn
 from dpsql.ir.measures import Measure, MeasureKind
 
@@ -140,3 +140,43 @@ def test_pairs_are_those_of_the_rows(units: str, groups: int, together: int) -> 
                 assert sorted(map(sorted, found.values())) == expected(spec, rows)
                 names.add(frozenset(found))
         assert len(names) == 1
+
+
+@pytest.mark.parametrize("fit", [PLENTY, 2000])
+@pytest.mark.parametrize("groups", [1500, 1 << 40])
+def test_pairs_are_merged_in_proportion_to_the_rows(
+    groups: int, fit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many chunks a unit has, of pairs that are new or there before."""
+    merged_pairs = 0
+    real = merged
+
+    def counted(parts: Sequence[Pairs]) -> Pairs:
+        nonlocal merged_pairs
+        merged_pairs += sum(map(len, parts)) if len(parts) > 1 else 0
+        return real(parts)
+
+    monkeypatch.setattr(maker, "merged", counted)
+    monkeypatch.setattr(maker, "_MERGED_AT", 20)
+    monkeypatch.setattr(partitions, "_LEAST_CHUNK", 10)
+    monkeypatch.setattr(partitions, "CHUNK_ROWS", 10)
+    rng = np.random.default_rng(groups)
+    rows = [np.full(ROWS, 7), rng.integers(0, groups, ROWS)]
+    spec = specification(groups, [])
+    found = gathered_units(Batches(rows, BATCH, memory_for(fit)), spec)
+    assert sum(len(pairs) for units in found for pairs in units.parts) == len(np.unique(rows[1]))
+    assert merged_pairs < 8 * ROWS
+
+
+@pytest.mark.parametrize("kept", [PLENTY, 0])
+def test_a_unit_in_parts_that_is_read_too_late_is_not_taken_for_an_empty_one(kept: int) -> None:
+    rows = [np.full(ROWS, 7), np.arange(ROWS)]
+    with (
+        mock.patch.object(partitions, "CHUNK_ROWS", 10),
+        mock.patch.object(maker, "Partitions", keeping(kept)),
+    ):
+        stream = Batches(rows, BATCH, memory_for(100))
+        (units,) = gathered_units(stream, specification(ROWS, []))
+        assert units.divided
+        with pytest.raises(AssertionError):
+            list(units.parts)
