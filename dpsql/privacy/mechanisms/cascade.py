@@ -125,7 +125,7 @@ _SEVERAL = 5  # keys: were there a tail of small ones, the next round would hard
 _HELD = 0.05  # the odds that a bucket is not empty, for each standard deviation of units in it
 _FAR = 30.0  # standard deviations: beyond them noise explains nothing, and its density is near 0
 _SPREAD = 16  # numbers of keys that stand for a bucket, where what a cap loses of each is weighed
-_LEAST_RATIO = 0.5
+_LEAST_RATIO = 1.0  # of a number of units to their weights: each weighs 1 at most
 _MEAN_ABSOLUTE = 0.8  # of Gaussian noise, in standard deviations
 _NORM_BUCKETS = 8  # of norms rounded up: the last has those above 127
 _ODDS: Final[NDArray[np.float64]] = 0.01 * np.power(0.5, np.arange(_NORM_BUCKETS))
@@ -697,7 +697,8 @@ def scaled_counts(named: NamedGroups, counted: Steps, counted_scale: float) -> N
     """Average the counts of units with the estimates of the rounds, in steps: of shape (groups,).
 
     Post-processing of released values. A round's weights are too small by a factor that depends on
-    how many keys the units of a group have. That of the round as a whole is estimated. So is how
+    how many keys the units of a group have, and never too large: where noise says so, the factor is
+    1. That of the round as a whole is estimated. So is how
     far single groups are from it, as a variance in proportion to their size, by which the round is
     trusted less.
     """
@@ -707,9 +708,10 @@ def scaled_counts(named: NamedGroups, counted: Steps, counted_scale: float) -> N
         weights, counts = named.weights[mine], counted[mine]
         if len(weights) == 0 or weights.sum() <= 0:
             continue
-        ratio = max(_LEAST_RATIO, float(counts.sum() / weights.sum()))
+        fitted = float(counts.sum() / weights.sum())
+        ratio = max(_LEAST_RATIO, fitted)
         noise, sizes = (ratio * scale) ** 2, np.maximum(ratio * weights, scale)
-        excess = (counts - ratio * weights) ** 2 - noise - counted_scale**2
+        excess = (counts - fitted * weights) ** 2 - noise - counted_scale**2
         spread = max(0.0, float(excess @ sizes / (sizes @ sizes)))
         variance = noise + spread * sizes
         trust = counted_scale**2 / (variance + counted_scale**2)

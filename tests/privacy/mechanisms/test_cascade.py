@@ -779,6 +779,18 @@ def test_a_group_alone_in_its_round_keeps_its_count() -> None:
     assert scaled_counts(named, np.array([200.0]), 9.0).tolist() == [200.0]
 
 
+def test_scaled_counts_are_no_fewer_units_than_rounds_weighed() -> None:
+    """Of 60 units in one group, each of weight 1, whose counting has five times the noise."""
+    rng, tries = np.random.default_rng(3), 400
+    errors: list[tuple[float, float]] = []
+    for seen, counted in 60 + rng.normal(0, [[5.0, 24.0]], (tries, 2)):
+        named = NamedGroups(np.array([1]), np.zeros(1, np.intp), np.array([seen]), (5.0,), False)
+        (found,) = scaled_counts(named, np.array([counted]), 24.0)
+        errors.append((abs(found - 60), abs(counted - 60)))
+    scaled, alone = np.mean(errors, axis=0)
+    assert scaled < 0.75 * alone
+
+
 # -- votes ------------------------------------------------------------------------------------
 
 
