@@ -14,7 +14,7 @@ from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
-from dpsql.ir.measures import Aggregate, MeasureKind
+from dpsql.ir.measures import Aggregate, AggregateKind, MeasureKind
 from dpsql.ir.plan import BlockPlan
 
 
@@ -176,7 +176,8 @@ def allows_for_cut(plan: BlockPlan, index: int) -> bool:
     """Tell whether intervals of an aggregate allow for rows beyond a number that was drawn.
 
     Those of counts of rows, of distinct values where nothing else is bounded, and of sums of one
-    sign, which lack them, and of averages and spreads, which drift.
+    sign, which lack them, and of averages and spreads, which drift. Counts of rows of which one was
+    drawn count units, and lack the others.
     """
     aggregate = plan.block.aggregates[index]
     if not plan.weight_cut or aggregate.quantile is not None:
@@ -190,7 +191,8 @@ def allows_for_cut(plan: BlockPlan, index: int) -> bool:
     if measure.kind is MeasureKind.DISTINCT:
         one_sign = measure.lattice is None or measure.lattice.low >= 0
         return bool(plan.block.values_alone) and measure.per_group is None and one_sign
-    return measure.kind in _OF_ROWS
+    one = plan.block.parameters.rows_limit == 1 and aggregate.kind is AggregateKind.COUNT
+    return measure.kind in _OF_ROWS or (one and measure.counts_units)
 
 
 def supposedly_cut(
@@ -215,6 +217,22 @@ def supposedly_cut(
     each = 1.0 if lattice is None else lattice.high * lattice.quantum
     beyond = _rows_beyond(plan, groups) * each
     return np.asarray(beyond * total.parts(values, each))
+
+
+def tells_of_rows(plan: BlockPlan, index: int, total: GroupsTotal) -> bool:
+    """Tell whether enough came out of a count or sum for a drawn number of rows to say something.
+
+    If all pairs had more rows than the number that was drawn, and count as that number, the
+    ``total`` would be of so many pairs. Of few of these a draw takes a small number, whatever they
+    have (``weight_untold``). True where no number was drawn that the aggregate lacks rows by.
+    """
+    aggregate = plan.block.aggregates[index]
+    if aggregate.kind.composed or plan.block.values_alone or not allows_for_cut(plan, index):
+        return True
+    lattice = plan.measures[aggregate.measures[0]].measure.lattice
+    each = 1.0 if lattice is None else lattice.high * lattice.quantum
+    most = plan.block.parameters.rows_limit * each
+    return not most or total.sum >= plan.weight_untold * most
 
 
 def with_drift(

@@ -231,10 +231,10 @@ class BlockPlan:
     bounds, and ``value_bounds`` those of the bounds of values without any, which go before: with
     them, the plan is one for the usual bounds. ``weight_cut`` is the weight of pairs of a unit and
     a group that supposedly have more rows than count, of each unit 1 divided among its groups,
-    where that number was drawn. ``kept`` are the
-    earlier releases that values follow from: several that are pooled, in the order of the bits by
-    which each row says from which, or one of more groups, which are rolled up; None where values
-    are of their own.
+    where that number was drawn, and ``weight_untold`` that of pairs which the draw hardly tells
+    from pairs without further rows. ``kept`` are the earlier releases that values follow from:
+    several that are pooled, in the order of the bits by which each row says from which, or one of
+    more groups, which are rolled up; None where values are of their own.
     """
 
     block: Block
@@ -253,6 +253,7 @@ class BlockPlan:
     bounds_choice: BoundsChoice | None = None
     value_bounds: tuple[ValueBounds, ...] = ()
     weight_cut: float = 0.0
+    weight_untold: float = 0.0
 
     @property
     def draws(self) -> tuple[BoundsChoice | ValueBounds, ...]:

@@ -29,6 +29,7 @@ from dpsql.accuracy.intervals import (
     largest_left_out,
     risked_confidence,
     supposedly_cut,
+    tells_of_rows,
     total_counted,
     with_drift,
     with_rounding,
@@ -224,6 +225,10 @@ class ReleaseKind(ABC):
         """
         groups = self.groups_of_unit(released, columns)
         return supposedly_cut(self.plan, groups, index, columns[0], total)
+
+    def tells_of_rows(self, index: int, total: GroupsTotal) -> bool:
+        """Tell whether a number of rows that bounds an aggregate was drawn of enough rows."""
+        return tells_of_rows(self.plan, index, total)
 
     def taken_either_way(
         self, released: int, index: int, columns: Sequence[FloatArray]

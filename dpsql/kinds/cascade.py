@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.appearance import Appearance, appearance
 from dpsql.accuracy.estimates import FloatArray
-from dpsql.accuracy.intervals import GroupsTotal, with_rounding
+from dpsql.accuracy.intervals import GroupsTotal, supposedly_cut, with_rounding
 from dpsql.accuracy.wording import UNBOUNDED, Part, groups_chosen, printable_name, rows_per_group
 from dpsql.core.formatting import figure_above
 from dpsql.core.progress import Percent, ReadingProgress
@@ -214,7 +214,10 @@ class CascadeKind(ReleaseKind):
         None, where a number that was drawn is a scale of norms: what a cap takes is told.
         """
         cut = np.isnan(columns[-2]) | (rows_within(self.plan) == self._rows)
-        return np.where(cut, np.clip(np.abs(columns[-1]), 1.0, released), 0.0)
+        return np.where(cut, self._counted_in(released, columns), 0.0)
+
+    def _counted_in(self, released: int, columns: Sequence[FloatArray]) -> FloatArray:
+        return np.clip(np.abs(columns[-1]), 1.0, released)
 
     @property
     def _rows(self) -> int:
@@ -236,11 +239,19 @@ class CascadeKind(ReleaseKind):
 
         With what is cut of each where a number of rows bounds it.
         """
-        cut = super().taken(released, index, columns, total)
+        measure = self.plan.measures[self.plan.block.aggregates[index].measures[0]].measure
+        counted_in = self._counted_in if measure.counts_units else self.groups_of_unit
+        groups = counted_in(released, columns)
+        cut = supposedly_cut(self.plan, groups, index, columns[0], total)
         if total is None or self._both_signs(index):
             return cut
-        measure = self.plan.measures[self.plan.block.aggregates[index].measures[0]].measure
         return np.asarray(cut + _told(columns) * total.parts(columns[0], measure.step))
+
+    def tells_of_rows(self, index: int, total: GroupsTotal) -> bool:
+        """Tell so where a number of rows bounds each group: as a scale of norms it cuts nothing."""
+        measure = self.plan.measures[self.plan.block.aggregates[index].measures[0]].measure
+        scale = rows_within(self.plan) > self._rows and not measure.counts_units
+        return scale or super().tells_of_rows(index, total)
 
     def taken_either_way(
         self, released: int, index: int, columns: Sequence[FloatArray]

@@ -20,7 +20,7 @@ from dpsql.ir.query import Block, Query
 from dpsql.planner.bounds_choice import (
     bounds_share,
     priced_bounds,
-    supposed_weight_cut,
+    with_supposed_weights,
 )
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
@@ -145,10 +145,10 @@ def plan_within_epsilon(
             if estimates:
                 choice, values = priced_bounds(block, budget, share)
                 plan = replace(plan, estimates=estimates, bounds_choice=choice, value_bounds=values)
-                return replace(plan, weight_cut=supposed_weight_cut(block, budget, share))
+                return with_supposed_weights(plan, budget, share)
     choice, values = draws
     plan = replace(planned(first), bounds_choice=choice, value_bounds=values)
-    return replace(plan, weight_cut=supposed_weight_cut(block, budget))
+    return with_supposed_weights(plan, budget)
 
 
 def _plan_for_share(

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpsql.errors import ParameterError, QueryRefused
+from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, UnboundedValue
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.max_error import error_targets
@@ -242,20 +243,23 @@ def priced_bounds_choice(
         return None
 
 
-def supposed_weight_cut(block: Block, budget: QueryBudget, others: float = 0.0) -> float:
-    """Return the weight of pairs that a found number of rows supposedly cuts; 0 of a given one.
+def with_supposed_weights(plan: BlockPlan, budget: QueryBudget, others: float = 0.0) -> BlockPlan:
+    """Add to a plan what a found number of rows supposedly cuts, and cannot tell.
 
-    ``budget`` and ``others`` are those that the number was found for. Where a maximum error is
-    asked for, that is little beside it.
+    ``budget`` and ``others`` are those that the number was found for. Both weights are 0 of a given
+    number, and where a maximum error is asked for, beside which they are little.
     """
-    found = block.bounds_found
+    block, found = plan.block, plan.block.bounds_found
     if found is None or not (found.known and found.rows) or error_targets(block):
-        return 0.0
+        return plan
     open_block = replace(block, bounds_found=replace(found, known=False))
     choice = priced_bounds_choice(open_block, budget, others + _values_share(block))
-    limit = block.parameters.groups_limit
+    if choice is None:
+        return plan
+    limit, rows = block.parameters.groups_limit, block.parameters.rows_limit
     groups = _groups(block) if limit is None else limit
-    return 0.0 if choice is None else choice.weight_cut(groups, block.parameters.rows_limit)
+    cut, untold = choice.weight_cut(groups, rows), choice.weight_untold(groups)
+    return replace(plan, weight_cut=cut, weight_untold=untold)
 
 
 def _of_groups(block: Block, price: PrivacyLoss, sigma: float, least: tuple[int, ...]) -> BoundDraw:

@@ -116,6 +116,19 @@ def bounds_found(value: UnboundedValue) -> Caveat:
     return Caveat(CaveatKind.BOUNDS_FOUND, f"{text} {give}", strong=value.closest)
 
 
+def few_rows(names: Sequence[str], rows: int) -> Caveat:
+    """Return the caveat of columns that are too small to tell how many ``rows`` should count."""
+    columns = enumerated([printable_name(name) for name in names])
+    are, their = ("is", "its interval does") if len(names) == 1 else ("are", "their intervals do")
+    text = (
+        f"Beware: {columns} {are} too small to tell how many rows a unit has: max_rows_contributed "
+        f"is {rows:,}, as a small number is drawn then. What units have beyond it is missing, and "
+        f"{their} not say so. Units with few rows are best told by rows_per_unit in the policy, "
+        "others by max_rows_contributed in the question."
+    )
+    return Caveat(CaveatKind.BOUNDS_FOUND, text, strong=True)
+
+
 def error_missed(missed: str) -> Caveat:
     """Return the caveat of a maximum error that found bounds made too dear, ``missed`` in words."""
     text = (

@@ -383,6 +383,7 @@ class Result(ReadableAnswer):
             for caveat in self.warnings
             if caveat.kind in (CaveatKind.EMPTY, CaveatKind.DROWNED)
         ]
+        last += [caveat.text for caveat in self._few_caveats()]
         beforehand = [caveat.text for caveat in noise.beforehand]
         lines = [self.staleness, said, *self._left_out_sentences(confidence), *beforehand, *last]
         return "\n".join(line for line in lines if line)
@@ -422,6 +423,22 @@ class Result(ReadableAnswer):
         blocks = (plan.block.bounds_found for plan in self._noise.plans)
         values = (each for bounds in blocks if bounds and bounds.known for each in bounds.values)
         yield from dict.fromkeys(map(caveats.bounds_found, values))
+        yield from self._few_caveats()
+
+    def _few_caveats(self) -> Iterator[Caveat]:
+        """Yield caveats of numbers of rows that were drawn of too few rows to say anything."""
+        for block, (plan, totals) in enumerate(
+            zip(self._noise.plans, self._noise.totals, strict=True)
+        ):
+            kind = release_kind(plan)
+            behind = [
+                *((one.aggregate, one.name) for one in self._shown(block)),
+                *((index, one.name) for one in self._computed(block) for index in one.aggregates),
+            ]
+            names = [name for index, name in behind if not kind.tells_of_rows(index, totals[index])]
+            if names and len(self):
+                rows = plan.block.parameters.rows_limit
+                yield caveats.few_rows(tuple(dict.fromkeys(names)), rows)
 
     def _drowned_caveats(self) -> Iterator[Caveat]:
         rows = len(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,86 @@ def test_intervals_allow_for_the_rows_of_heavy_units(heavy: Path, tmp_path: Path
         by_noise += low <= truth <= 2 * value - low
     assert held > 0.5 * ROUNDS  # 0.81 of 500 rounds; of 40, half once in 10⁵ runs
     assert by_noise < held - 2
+
+
+def counted_rows(
+    directory: Path, orders: Sequence[int], asked: str, rules: str = POLICY, **given: Any
+) -> dpsql.Result:
+    """The answer to a question about customers with so many orders each, one after the other."""
+    engine = dpsql.DuckDBEngine()
+    customer = np.repeat(np.arange(len(orders)), orders)
+    engine.register("orders", {"customer": customer, "kind": np.full(len(customer), "book")})
+    policy = parse_policy(rules.replace("      price: {lower: 0, upper: 20}\n", ""))
+    with dpsql.connect(engine, policy, directory / "budget.db", "ana") as con:
+        return con.sql(asked, **given)
+
+
+UNKNOWN = POLICY.replace("      kind: {domain: [book, disc, game, toy]}\n", "").replace(
+    "    columns:\n", ""
+)
+
+
+@pytest.mark.parametrize("summed", [False, True])
+@pytest.mark.parametrize("keys", ["none", "known", "unknown"])
+def test_intervals_allow_for_further_rows_where_one_of_a_unit_was_drawn(
+    keys: str, summed: bool, tmp_path: Path
+) -> None:
+    """Rows are counted as units then, of whom a few have more: a count of units lacks nothing."""
+    key = "" if keys == "none" else "kind, "
+    also = ", SUM(1.0, contribution_bounds_per_row => (0, 2)) AS s" if summed else ""
+    asked = f"SELECT {key}COUNT(*) AS n, COUNT(DISTINCT customer) AS customers{also} FROM orders"
+    asked += f" GROUP BY {key[:-2]}" if key else ""
+    rules = UNKNOWN if keys == "unknown" else POLICY
+    result = counted_rows(tmp_path, [1] * 3000 + [2] * 4, asked, rules, epsilon=0.5)
+    assert any(
+        "max_rows_contributed is 1, found" in said for said in result.plan.blocks[0].declared
+    )
+    assert "Intervals reach further up" in result.summary()
+    rows, units = (result.intervals(0.95)[name] for name in ("n", "customers"))
+    most = int(np.argmax(units.high))
+    assert rows.low[most] == units.low[most]
+    assert rows.high[most] > units.high[most] + 10
+
+
+TOO_FEW = "too small to tell how many rows a unit has"
+
+
+@pytest.mark.parametrize(
+    ("asked", "rules"),
+    [
+        (TOTAL, POLICY),
+        (BY_KIND, POLICY),
+        (BY_KIND, UNKNOWN),
+        (f"WITH a AS ({TOTAL}) SELECT 2 * n AS n FROM a", POLICY),
+    ],
+)
+def test_counts_of_few_units_say_that_a_number_of_rows_was_drawn_of_too_few(
+    asked: str, rules: str, tmp_path: Path
+) -> None:
+    """All of them have forty rows, and one counts: of so few a small number is drawn."""
+    result = counted_rows(tmp_path, [40] * 30, asked, rules, epsilon=0.8)
+    if len(result) == 0:
+        return  # thirty units are named by chance alone
+    (said,) = [each for each in result.warnings if TOO_FEW in each.text]
+    assert said.strong
+    assert said.kind == "bounds_found"
+    assert TOO_FEW in " ".join(result.summary().split())
+
+
+@pytest.mark.parametrize(
+    ("orders", "asked", "given"),
+    [
+        ([1] * 3000, TOTAL, {}),
+        ([3] * 2000, BY_KIND, {"epsilon": 2.0}),
+        ([1] * 20, TOTAL, {"max_rows_contributed": 1}),
+        ([1] * 20, "SELECT COUNT(DISTINCT customer) AS n FROM orders", {}),
+    ],
+)
+def test_others_do_not(
+    orders: Sequence[int], asked: str, given: dict[str, Any], tmp_path: Path
+) -> None:
+    result = counted_rows(tmp_path, orders, asked, **given)
+    assert TOO_FEW not in " ".join(result.summary().split())
 
 
 @pytest.mark.slow

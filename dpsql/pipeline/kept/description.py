@@ -203,7 +203,8 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
             "release",
             "block, selection: groups by, measures, score, groups: groups of a unit, bounding, "
             "conversion_delta: conversion delta, quantiles, one_shot: one shot, gaussian",
-            left_out="candidates, estimates, kept, bounds_choice, value_bounds, weight_cut",
+            left_out="candidates, estimates, kept, bounds_choice, value_bounds, weight_cut, "
+            "weight_untold",
         ),
         Bounding: worded("bounding", "groups, kept"),
         NoisyMeasure: worded("noisy measure", "measure, noise"),

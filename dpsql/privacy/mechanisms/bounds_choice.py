@@ -391,12 +391,27 @@ class BoundsChoice:
         """
         if self.rows is None:
             return 0.0
-        rungs = () if self.groups is None else self.groups.rungs
-        target = self.targets[rungs.index(groups) if groups in rungs else 0]
         beyond = _BEYOND_TARGET
         if self.centres is not None:
             beyond = 1 + self.rows.power / 2 * max(0.0, math.log(_ENOUGH_ROWS / max(1, rows)))
-        return target / WHOLE_WEIGHT + beyond * float(self.rows.inverse_rate)
+        return self._row_target(groups) + beyond * float(self.rows.inverse_rate)
+
+    def weight_untold(self, groups: int) -> float:
+        """Return the weight of pairs, in units, of which the draw of rows hardly tells anything.
+
+        If all pairs there are had 32 times as many rows as were drawn, and weighed less than this,
+        the number drawn would be more likely than that one, for its base measure. Zero where no
+        number of rows is drawn.
+        """
+        if self.rows is None:
+            return 0.0
+        nats = self.rows.power / 2 * math.log(_ENOUGH_ROWS)
+        return self._row_target(groups) + nats * float(self.rows.inverse_rate)
+
+    def _row_target(self, groups: int) -> float:
+        rungs = () if self.groups is None else self.groups.rungs
+        place = rungs.index(groups) if groups in rungs else 0
+        return self.targets[place] / WHOLE_WEIGHT
 
     def draw(
         self, of_rows: Sequence[int], of_groups: Sequence[int], source: EntropySource

@@ -107,11 +107,12 @@ def rows_within(plan: BlockPlan) -> int:
 
     A number that is given bounds each group. One that was drawn is a scale of norms, and far more
     rows count. Where integers have no room for that, as of values with far ends, it bounds each
-    group as well.
+    group as well; so it does where all that is counted are units.
     """
     rows, found = plan.block.parameters.rows_limit, plan.block.bounds_found
     reach = max((noisy.measure.reach(rows) for noisy in plan.measures), default=1)
-    if found is None or not (found.known and found.rows) or reach > _ROOMY:
+    scale = any(noisy.measure.bounded_by_rows for noisy in plan.measures)
+    if found is None or not (found.known and found.rows and scale) or reach > _ROOMY:
         return rows
     most = rows * MOST_NORM
     return most if found.most_rows is None else max(rows, min(most, found.most_rows))

@@ -390,6 +390,19 @@ def test_what_a_draw_supposedly_cuts_is_its_target_and_its_error() -> None:
     assert replace(choice, rows=None).weight_cut(1, 1) == 0.0
 
 
+@pytest.mark.parametrize("rows", [1, 2, 8])
+def test_of_the_weight_that_is_untold_a_number_is_as_likely_as_one_of_32_times(rows: int) -> None:
+    rungs = ladder(32 * rows)
+    draw = bound_draw(PrivacyLoss(0.001), rungs, POWER_OF_ROWS, [5.0] * len(rungs))
+    choice = BoundsChoice(None, draw, (5 * WHOLE_WEIGHT,))
+    untold = choice.weight_untold(1)
+    law = log_law(draw, [(32 * rows,)] * round(untold))
+    assert law[rungs.index(rows)] == pytest.approx(law[-1], abs=draw.rate)
+    more = log_law(draw, [(32 * rows,)] * (2 * round(untold)))
+    assert more[rungs.index(rows)] < more[-1] - 5
+    assert replace(choice, rows=None).weight_untold(1) == 0.0
+
+
 @pytest.mark.slow
 def test_a_draw_among_heavy_tails_seldom_cuts_more_than_it_supposedly_does() -> None:
     """Pareto numbers of rows in a single group, with exponents of 2 to 4."""
