@@ -125,7 +125,7 @@ _SEVERAL = 5  # keys: were there a tail of small ones, the next round would hard
 _HELD = 0.05  # the odds that a bucket is not empty, for each standard deviation of units in it
 _FAR = 30.0  # standard deviations: beyond them noise explains nothing, and its density is near 0
 _SPREAD = 16  # numbers of keys that stand for a bucket, where what a cap loses of each is weighed
-_LEAST_RATIO = 1.0  # of a number of units to their weights: each weighs 1 at most
+_LEAST_RATIO = 0.5
 _MEAN_ABSOLUTE = 0.8  # of Gaussian noise, in standard deviations
 _NORM_BUCKETS = 8  # of norms rounded up: the last has those above 127
 _ODDS: Final[NDArray[np.float64]] = 0.01 * np.power(0.5, np.arange(_NORM_BUCKETS))
@@ -697,10 +697,10 @@ def scaled_counts(named: NamedGroups, counted: Steps, counted_scale: float) -> N
     """Average the counts of units with the estimates of the rounds, in steps: of shape (groups,).
 
     Post-processing of released values. A round's weights are too small by a factor that depends on
-    how many keys the units of a group have, and never too large: where noise says so, the factor is
-    1. That of the round as a whole is estimated. So is how
-    far single groups are from it, as a variance in proportion to their size, by which the round is
-    trusted less.
+    how many keys the units of a group have, and too large only of groups that noise has named. That
+    of the round as a whole is estimated, and one below 1 raised by a standard deviation of the
+    estimate, to 1 at most. How far single groups are from it is estimated, too, as a variance in
+    proportion to their size, by which the round is trusted less.
     """
     found = counted.copy()
     for number, scale in enumerate(named.scales):
@@ -709,7 +709,8 @@ def scaled_counts(named: NamedGroups, counted: Steps, counted_scale: float) -> N
         if len(weights) == 0 or weights.sum() <= 0:
             continue
         fitted = float(counts.sum() / weights.sum())
-        ratio = max(_LEAST_RATIO, fitted)
+        known_to = counted_scale * math.sqrt(len(counts)) / float(weights.sum())
+        ratio = max(_LEAST_RATIO, fitted, min(1.0, fitted + known_to))
         noise, sizes = (ratio * scale) ** 2, np.maximum(ratio * weights, scale)
         excess = (counts - fitted * weights) ** 2 - noise - counted_scale**2
         spread = max(0.0, float(excess @ sizes / (sizes @ sizes)))
