@@ -14,7 +14,7 @@ from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
-from dpsql.ir.measures import Aggregate, AggregateKind, MeasureKind
+from dpsql.ir.measures import Aggregate, MeasureKind
 from dpsql.ir.plan import BlockPlan
 
 
@@ -191,8 +191,7 @@ def allows_for_cut(plan: BlockPlan, index: int) -> bool:
     if measure.kind is MeasureKind.DISTINCT:
         one_sign = measure.lattice is None or measure.lattice.low >= 0
         return bool(plan.block.values_alone) and measure.per_group is None and one_sign
-    one = plan.block.parameters.rows_limit == 1 and aggregate.kind is AggregateKind.COUNT
-    return measure.kind in _OF_ROWS or (one and measure.counts_units)
+    return measure.kind in _OF_ROWS or aggregate.one_row
 
 
 def supposedly_cut(
@@ -219,20 +218,29 @@ def supposedly_cut(
     return np.asarray(beyond * total.parts(values, each))
 
 
-def tells_of_rows(plan: BlockPlan, index: int, total: GroupsTotal) -> bool:
-    """Tell whether enough came out of a count or sum for a drawn number of rows to say something.
+def tells_of_rows(plan: BlockPlan, index: int, totals: Sequence[GroupsTotal]) -> bool:
+    """Tell whether enough came out of a block for a drawn number of rows to say something.
 
-    If all pairs had more rows than the number that was drawn, and count as that number, the
-    ``total`` would be of so many pairs. Of few of these a draw takes a small number, whatever they
-    have (``weight_untold``). True where no number was drawn that the aggregate lacks rows by.
+    If all pairs had more rows than the number that was drawn, and count as that number, each of the
+    ``totals``, of all aggregates, would be of so many pairs at least. Of few of these a draw takes
+    a small number, whatever they have (``weight_untold``). True where no number was drawn that the
+    aggregate lacks rows by.
     """
     aggregate = plan.block.aggregates[index]
     if aggregate.kind.composed or plan.block.values_alone or not allows_for_cut(plan, index):
         return True
-    lattice = plan.measures[aggregate.measures[0]].measure.lattice
-    each = 1.0 if lattice is None else lattice.high * lattice.quantum
-    most = plan.block.parameters.rows_limit * each
-    return not most or total.sum >= plan.weight_untold * most
+    pairs = (_least_pairs(plan, *each) for each in zip(plan.block.aggregates, totals, strict=True))
+    return any(least >= plan.weight_untold for least in pairs)
+
+
+def _least_pairs(plan: BlockPlan, aggregate: Aggregate, total: GroupsTotal) -> float:
+    """Return of how many pairs of a unit and a group a total is at least, but for noise."""
+    if aggregate.quantile is not None:
+        return 0.0
+    measure = plan.measures[aggregate.measures[1 if aggregate.kind.composed else 0]].measure
+    quantum = 1.0 if measure.lattice is None else measure.lattice.quantum
+    most = measure.reach(plan.block.parameters.rows_limit) * quantum
+    return total.sum / most if most else np.inf
 
 
 def with_drift(

@@ -381,6 +381,8 @@ class Aggregate:
 
     A quantile is computed from none. ``max_error`` is how far noise may move it, None where an
     epsilon decides; it is no part of what is asked: all that it does is to find the epsilon.
+    ``one_row`` tells that rows are counted as units, since ``max_rows_contributed`` is 1: this
+    number cuts the others.
     """
 
     kind: AggregateKind
@@ -388,3 +390,4 @@ class Aggregate:
     text: str
     quantile: Quantile | None = None
     max_error: MaxError | None = field(default=None, compare=False)
+    one_row: bool = field(default=False, compare=False)

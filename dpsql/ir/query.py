@@ -346,7 +346,7 @@ class Block:
     @property
     def values_alone(self) -> tuple[Measure, ...]:
         """The counts of distinct values that a number of rows bounds, where it bounds no other."""
-        return self._bounded_alone(MeasureKind.DISTINCT)
+        return () if self._rows_once else self._bounded_alone(MeasureKind.DISTINCT)
 
     @property
     def averages_alone(self) -> tuple[Measure, ...]:
@@ -357,7 +357,7 @@ class Block:
         """
         found = self.bounds_found
         exact = any(aggregate.max_error is not None for aggregate in self.aggregates)
-        if exact or self.quantiles or (found is not None and found.values):
+        if exact or self.quantiles or self._rows_once or (found is not None and found.values):
             return ()
         bounded = {index for index, m in enumerate(self.measures) if m.bounded_by_rows}
         others = (each.measures for each in self.aggregates if not each.kind.composed)
@@ -367,6 +367,15 @@ class Block:
         sums = tuple(each for each in measures if each.kind in CENTERED)
         coarse = any(m.lattice is None or m.lattice.half_width < _FEW_STEPS for m in sums)
         return () if coarse else sums
+
+    @property
+    def _rows_once(self) -> bool:
+        """True if a number of rows that was found, 1, decides counts of rows: they are of units.
+
+        What was alone when the number was drawn does not depend on which it is.
+        """
+        found = self.bounds_found is not None and self.bounds_found.rows
+        return found and any(aggregate.one_row for aggregate in self.aggregates)
 
     def _bounded_alone(self, kind: MeasureKind) -> tuple[Measure, ...]:
         bounded = [m for m in self.measures if m.bounded_by_rows]

@@ -43,7 +43,7 @@ from dpsql.accuracy.wording import (
     score_unit,
     unit_words,
 )
-from dpsql.core.formatting import figure_above
+from dpsql.core.formatting import DEFAULT_CONFIDENCE, figure_above
 from dpsql.core.progress import Percent
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
 from dpsql.core.sql import Sql, join, sql
@@ -224,11 +224,27 @@ class ReleaseKind(ABC):
         ``columns`` and ``total`` are as for :meth:`interval`.
         """
         groups = self.groups_of_unit(released, columns)
-        return supposedly_cut(self.plan, groups, index, columns[0], total)
+        cut = supposedly_cut(self.plan, groups, index, columns[0], total)
+        return self.within_noise(released, index, columns, cut)
 
-    def tells_of_rows(self, index: int, total: GroupsTotal) -> bool:
+    def within_noise(
+        self, released: int, index: int, columns: Sequence[FloatArray], cut: FloatArray
+    ) -> FloatArray:
+        """Limit what is supposedly cut of counts of rows as units to the 95% margin of their noise.
+
+        A draw among groups of unknown keys aims at a small error of many groups: all that it may
+        cut would be several times the noise of a single one.
+        """
+        if not self.plan.block.aggregates[index].one_row:
+            return cut
+        limits = np.zeros_like(cut)
+        for way, rows in self.ways(columns):
+            limits[rows] = self._margins(released, index, way, DEFAULT_CONFIDENCE)[0]
+        return np.minimum(cut, limits)
+
+    def tells_of_rows(self, index: int, totals: Sequence[GroupsTotal]) -> bool:
         """Tell whether a number of rows that bounds an aggregate was drawn of enough rows."""
-        return tells_of_rows(self.plan, index, total)
+        return tells_of_rows(self.plan, index, totals)
 
     def taken_either_way(
         self, released: int, index: int, columns: Sequence[FloatArray]

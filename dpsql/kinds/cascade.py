@@ -243,15 +243,16 @@ class CascadeKind(ReleaseKind):
         counted_in = self._counted_in if measure.counts_units else self.groups_of_unit
         groups = counted_in(released, columns)
         cut = supposedly_cut(self.plan, groups, index, columns[0], total)
+        cut = self.within_noise(released, index, columns, cut)
         if total is None or self._both_signs(index):
             return cut
         return np.asarray(cut + _told(columns) * total.parts(columns[0], measure.step))
 
-    def tells_of_rows(self, index: int, total: GroupsTotal) -> bool:
+    def tells_of_rows(self, index: int, totals: Sequence[GroupsTotal]) -> bool:
         """Tell so where a number of rows bounds each group: as a scale of norms it cuts nothing."""
         measure = self.plan.measures[self.plan.block.aggregates[index].measures[0]].measure
         scale = rows_within(self.plan) > self._rows and not measure.counts_units
-        return scale or super().tells_of_rows(index, total)
+        return scale or super().tells_of_rows(index, totals)
 
     def taken_either_way(
         self, released: int, index: int, columns: Sequence[FloatArray]

@@ -435,7 +435,7 @@ class Result(ReadableAnswer):
                 *((one.aggregate, one.name) for one in self._shown(block)),
                 *((index, one.name) for one in self._computed(block) for index in one.aggregates),
             ]
-            names = [name for index, name in behind if not kind.tells_of_rows(index, totals[index])]
+            names = [name for index, name in behind if not kind.tells_of_rows(index, totals)]
             if names and len(self):
                 rows = plan.block.parameters.rows_limit
                 yield caveats.few_rows(tuple(dict.fromkeys(names)), rows)

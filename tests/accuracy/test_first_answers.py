@@ -155,7 +155,42 @@ def test_intervals_allow_for_further_rows_where_one_of_a_unit_was_drawn(
     rows, units = (result.intervals(0.95)[name] for name in ("n", "customers"))
     most = int(np.argmax(units.high))
     assert rows.low[most] == units.low[most]
-    assert rows.high[most] > units.high[most] + 10
+    width = units.high[most] - units.low[most]
+    assert units.high[most] + 8 < rows.high[most] <= units.high[most] + width
+
+
+ALONE = "SELECT {}COUNT(*) AS n, COUNT(DISTINCT customer) AS customers{} FROM orders{}"
+
+
+@pytest.mark.parametrize(
+    "beside", ["", ", AVG(1.0 * customer % 20, {}) AS a", ", COUNT(DISTINCT 7)"]
+)
+@pytest.mark.parametrize("keys", ["none", "known", "unknown", "unknown, given groups"])
+def test_they_do_not_reach_further_than_noise_whatever_is_asked_beside(
+    keys: str, beside: str, tmp_path: Path
+) -> None:
+    """All units have one row: a count of rows lacks nothing."""
+    beside = beside.format("contribution_bounds_per_row => (0, 20)")
+    key = ("", "") if keys == "none" else ("kind, ", " GROUP BY kind")
+    rules = UNKNOWN if keys.startswith("unknown") else POLICY
+    given = {"max_groups_contributed": 1} if keys.endswith("groups") else {}
+    asked = ALONE.format(key[0], beside, key[1])
+    result = counted_rows(tmp_path, [1] * 3000, asked, rules, epsilon=2.0, **given)
+    rows, units = (result.intervals(0.95)[name] for name in ("n", "customers"))
+    if "max_rows_contributed is 1, found" in " ".join(result.plan.blocks[0].declared):
+        assert np.all(rows.high - units.high <= (units.high - units.low) / 2 + 1)
+
+
+def test_a_count_with_a_given_bound_of_one_lacks_no_rows_that_a_number_cuts(tmp_path: Path) -> None:
+    asked = (
+        "SELECT COUNT(*, contribution_bounds_per_group => (0, 1)) AS n, "
+        "SUM(1.0, contribution_bounds_per_row => (0, 2)) AS s, "
+        "COUNT(DISTINCT customer) AS customers FROM orders"
+    )
+    result = counted_rows(tmp_path, [1] * 20, asked)
+    given, units = (result.intervals(0.95)[name] for name in ("n", "customers"))
+    assert (given.low, given.high) == (units.low, units.high)
+    assert not any("n and s are too small" in said.text for said in result.warnings)
 
 
 TOO_FEW = "too small to tell how many rows a unit has"
@@ -189,6 +224,7 @@ def test_counts_of_few_units_say_that_a_number_of_rows_was_drawn_of_too_few(
         ([1] * 3000, TOTAL, {}),
         ([3] * 2000, BY_KIND, {"epsilon": 2.0}),
         ([1] * 20, TOTAL, {"max_rows_contributed": 1}),
+        ([1] * 3000, "SELECT COUNT(*) AS n, COUNT_IF(kind = 'toy') AS none FROM orders", {}),
         ([1] * 20, "SELECT COUNT(DISTINCT customer) AS n FROM orders", {}),
     ],
 )

@@ -178,7 +178,9 @@ class Aggregates:
         if isinstance(call.function, QUANTILES):
             return Aggregate(AggregateKind.QUANTILE, (), text, self._quantile(call))
         kind, measures = self._read(call)
-        return Aggregate(kind, tuple(map(self._noted, measures)), text)
+        rows = any(m.kind is MeasureKind.ROWS and m.per_group is None for m in measures)
+        one = rows and self.parameters.rows_limit == 1
+        return Aggregate(kind, tuple(map(self._noted, measures)), text, one_row=one)
 
     def _read(self, call: AggregateCall) -> tuple[AggregateKind, tuple[Measure, ...]]:
         function = call.function
@@ -636,6 +638,10 @@ _FIELD: Final = NodeArguments("this expression")
 
 
 def _tighter(known: Aggregate, again: Aggregate) -> Aggregate:
-    """Return an aggregate that is named twice with the smaller of the errors it may have."""
+    """Return an aggregate that is named twice with the smaller of the errors it may have.
+
+    And with what a number of rows cuts of either: one may have a given bound.
+    """
     errors = [one.max_error for one in (known, again) if one.max_error is not None]
-    return replace(known, max_error=min(errors, key=lambda error: error.value, default=None))
+    least = min(errors, key=lambda error: error.value, default=None)
+    return replace(known, max_error=least, one_row=known.one_row or again.one_row)
