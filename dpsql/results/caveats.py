@@ -122,7 +122,7 @@ def few_rows(names: Sequence[str], rows: int) -> Caveat:
     are, their = ("is", "its interval does") if len(names) == 1 else ("are", "their intervals do")
     text = (
         f"Beware: {columns} {are} too small to tell how many rows a unit has: max_rows_contributed "
-        f"is {rows:,}, and of few units a small number is drawn, whatever they have. What units "
+        f"is {rows:,}, and of so few units it is drawn even if they have far more. What units "
         f"have beyond it is missing, and {their} not say so. Units with few rows are best told by "
         "rows_per_unit in the policy, others by max_rows_contributed in the question."
     )
