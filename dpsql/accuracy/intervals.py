@@ -224,10 +224,10 @@ def tells_of_rows(plan: BlockPlan, index: int, totals: Sequence[GroupsTotal]) ->
     If all pairs had more rows than the number that was drawn, and count as that number, each of the
     ``totals``, of all aggregates, would be of so many pairs at least. Of few of these a draw takes
     a small number, whatever they have (``weight_untold``). True where no number was drawn that the
-    aggregate lacks rows by.
+    aggregate lacks rows by, and of sums: those of many small values are as small.
     """
-    aggregate = plan.block.aggregates[index]
-    if aggregate.kind.composed or plan.block.values_alone or not allows_for_cut(plan, index):
+    counts_rows = plan.block.aggregates[index].kind is AggregateKind.COUNT
+    if not counts_rows or plan.block.values_alone or not allows_for_cut(plan, index):
         return True
     pairs = (_least_pairs(plan, *each) for each in zip(plan.block.aggregates, totals, strict=True))
     return any(least >= plan.weight_untold for least in pairs)

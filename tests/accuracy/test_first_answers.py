@@ -194,6 +194,7 @@ def test_a_count_with_a_given_bound_of_one_lacks_no_rows_that_a_number_cuts(tmp_
 
 
 TOO_FEW = "too small to tell how many rows a unit has"
+WIDE = "SELECT SUM(price, contribution_bounds_per_row => (0, 1000000)) AS s FROM orders"
 
 
 @pytest.mark.parametrize(
@@ -226,6 +227,7 @@ def test_counts_of_few_units_say_that_a_number_of_rows_was_drawn_of_too_few(
         ([1] * 20, TOTAL, {"max_rows_contributed": 1}),
         ([1] * 3000, "SELECT COUNT(*) AS n, COUNT_IF(kind = 'toy') AS none FROM orders", {}),
         ([1] * 20, "SELECT COUNT(DISTINCT customer) AS n FROM orders", {}),
+        ([1] * 3000, WIDE, {}),
     ],
 )
 def test_others_do_not(
