@@ -14,7 +14,7 @@ from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
-from dpsql.ir.measures import Aggregate, MeasureKind
+from dpsql.ir.measures import Aggregate, AggregateKind, MeasureKind
 from dpsql.ir.plan import BlockPlan
 
 
