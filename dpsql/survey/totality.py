@@ -71,6 +71,8 @@ _WIDTHS: Final = tuple(
     for n in (1, 7, 15, 100_000)
     for unit in ("second", "minute", "hour", "day", "week", "month", "year")
 )
+_BEYOND_RESULTS: Final = frozenset({("bit_count", "HUGEINT"), ("bit_count", "BIT")})
+"""Functions of types that have more bits than their result, a TINYINT, or their range can count."""
 _OF_ELEMENTS: Final = frozenset({"list_contains", "list_position"})
 """Functions of a list, and of a value as its elements are."""
 _MOST_ROWS = 600
@@ -212,7 +214,9 @@ def _signatures(
             shapes = [[*parameters, varargs][:2]]
         for shape in shapes:
             for types in _filled(shape):
-                if types and types not in seen:
+                if not types or (name, types[0].kind) in _BEYOND_RESULTS:
+                    continue
+                if types not in seen:
                     seen.add(types)
                     yield types
 

@@ -183,8 +183,7 @@ _ROW_FUNCTIONS: Final = (
     RowFunction("atan", (exp.Atan,), ANY_NUMBERS, DOUBLE),
     RowFunction("atan2", (exp.Atan2,), ANY_NUMBERS, DOUBLE, ("2", "-1", "b"), reads=_TWO),
     RowFunction("cbrt", (exp.Cbrt,), ANY_NUMBERS, DOUBLE),
-    # Of a HUGEINT below zero DuckDB counts up to 128 bits in a TINYINT, which makes them -128.
-    RowFunction("bit_count", (BitCount,), WHOLE_NUMBERS, TINYINT, between=(-128, 127)),
+    RowFunction("bit_count", (BitCount,), WHOLE_NUMBERS, TINYINT, between=(0, 64)),
     RowFunction("chr", (Character,), WHOLE_NUMBERS, VARCHAR),
     RowFunction("hex", (exp.Hex,), WHOLE_NUMBERS, VARCHAR, reads="this"),
     RowFunction(
@@ -206,3 +205,8 @@ PARTS: Final[Mapping[str, RowFunction]] = MappingProxyType(
 def nodes_giving(type_: SqlType) -> tuple[type[exp.Expr], ...]:
     """Return the classes of functions whose results are of a type."""
     return tuple(node for node, function in ROW_FUNCTIONS.items() if function.gives == type_)
+
+
+def nodes_giving_integers() -> tuple[type[exp.Expr], ...]:
+    """Return the classes of functions whose results are of an integer type."""
+    return tuple(node for node, function in ROW_FUNCTIONS.items() if function.gives.is_integer)

@@ -488,7 +488,7 @@ OF_ELEMENTS: Final = BYTES | {"struct_extract_at", "normalized_interval"}
 """Those functions, of keys that are lists and records."""
 OWN_FUNCTIONS: Final = frozenset(
     {"+", "-", "*", "/", "//", "%", ">>", "floor", "round", "sqrt", "greatest", "least", "isnan"}
-    | {"hash", "list_contains", "list_position", "list_value", "normalized_interval"}
+    | {"hash", "list_contains", "list_position", "list_value", "normalized_interval", "strlen"}
     | BYTES
 )
 """Functions that generated SQL is put together of."""

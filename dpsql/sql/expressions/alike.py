@@ -53,6 +53,7 @@ from dpsql.syntax.json_paths import JsonPath, read_path, write_path
 from dpsql.syntax.moment_formats import BLANK_PADDED, of_date_format, of_pattern, of_to_char
 from dpsql.syntax.moment_words import divides_day
 from dpsql.syntax.patterns import Pattern, PatternRefused, read_pattern
+from dpsql.syntax.row_functions import Character
 from dpsql.syntax.text import NAMED, display, put
 from dpsql.syntax.word_builders import WRITTEN_PLACE
 
@@ -1339,6 +1340,7 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.RegexpExtract: _extracted,
     exp.RegexpReplace: _substituted,
     exp.SHA2: _digest,
+    Character: bits.of_fewer_bits,
     exp.BitwiseAnd: bits.bits_of_both,
     exp.BitwiseOr: bits.bits_of_either,
     exp.BitwiseXor: bits.bits_of_one,

@@ -62,6 +62,16 @@ def bits_of_one(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return exp.paren(exp.Add(this=kept, expression=added))
 
 
+def of_fewer_bits(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write chr(n) of any whole number as of an INTEGER: there is no character of a larger one."""
+    number = node.this.unnest()
+    if isinstance(number, exp.Literal | exp.Cast) or _bits(number, type_of) is None:
+        return None
+    made = node.copy()
+    made.set("this", exp.cast(number.copy(), exp.DType.INT))
+    return made
+
+
 def shifted_right(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write ``x >> n`` as a division by ``2^n`` that rounds down."""
     value, places = node.this, _constant(node.expression)

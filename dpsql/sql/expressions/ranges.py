@@ -18,12 +18,19 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import Table, fold
-from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TINYINT, SqlType
+from dpsql.core.sql_types import BOOLEAN, DATE, DOUBLE, SqlType
 from dpsql.policy.model import ColumnPolicy, TablePolicy
 from dpsql.sql.expressions.inner_types import INSIDE, inner_type
 from dpsql.sql.expressions.moments import DAY_SECONDS, moment_range, moment_type
 from dpsql.syntax.arguments import Rules, branches, extracted_part, grouped_rules
-from dpsql.syntax.row_functions import MOMENTS, PARTS, ROW_FUNCTIONS, RowFunction, nodes_giving
+from dpsql.syntax.row_functions import (
+    MOMENTS,
+    PARTS,
+    ROW_FUNCTIONS,
+    RowFunction,
+    nodes_giving,
+    nodes_giving_integers,
+)
 from dpsql.syntax.row_nodes import is_row_node
 
 Range = tuple[float, float]
@@ -231,7 +238,10 @@ def _branched(node: exp.Expr, known: _Known) -> Range:
 
 
 def _stated(node: exp.Expr, known: _Known) -> Range:
-    return _between(ROW_FUNCTIONS[type(node)], node.this, known)
+    found = ROW_FUNCTIONS[type(node)]
+    if found.takes[0] not in MOMENTS:
+        return found.between or _EVERYTHING
+    return _between(found, node.this, known)
 
 
 def _extracted(node: exp.Expr, known: _Known) -> Range:
@@ -327,10 +337,7 @@ _OF_NUMBERS: tuple[type[exp.Expr], ...] = (
     *(*_OF_ONE, exp.Ceil, exp.Floor, exp.Sign, exp.Log),
     *(node for node in nodes_giving(DOUBLE) if node is not exp.TimeToUnix),
 )
-_COUNTS: tuple[type[exp.Expr], ...] = (
-    exp.DateDiff,
-    *(node for type_ in (TINYINT, INTEGER, BIGINT) for node in nodes_giving(type_)),
-)
+_COUNTS: tuple[type[exp.Expr], ...] = (exp.DateDiff, *nodes_giving_integers())
 _ALWAYS_NUMBERS = (*_COUNTS, exp.Extract, exp.TimeToUnix)
 _MACHINE_DIGITS = 18
 
