@@ -112,6 +112,51 @@ def read_pattern(
     return replace(found, text=f"{ends[0]}(?:{found.text}){ends[1]}", from_start=True)
 
 
+def part_pattern(mark: str, place: int, *, backtracks: bool) -> str:
+    """Write a pattern whose group is the part of a text at a place, from 1, between marks.
+
+    No text before it is kept, and none is read twice: to divide a text first takes a hundred times
+    its size. An engine that ``backtracks`` gets groups that it never goes back into, as each of
+    them is on its stack otherwise.
+
+    >>> part_pattern(",", 3, backtracks=True)
+    '(?s)\\\\A(?>[^\\\\,]*+\\\\,){2}([^\\\\,]*+)(?:\\\\,|\\\\z)'
+    """
+    written = "".join(map(_quoted, mark))
+    opened, always = ("(?>", "+") if backtracks else ("(?:", "")
+    others = f"[^{written}]*{always}" if len(mark) == 1 else ".*?"
+    before = f"{opened}{others}{written}){{{place - 1}}}" if place > 1 else ""
+    return rf"(?s)\A{before}({others})(?:{written}|\z)"
+
+
+def like_pattern(pattern: str, *, backtracks: bool) -> str | None:
+    """Write a pattern of LIKE, without an escape, as a regular expression.
+
+    None for one with a single ``%``, or two around one piece: there is one place to look for. An
+    engine that ``backtracks`` is kept from looking for a piece again behind where it first is.
+
+    >>> like_pattern("%a_%b%", backtracks=False)
+    '(?s)\\\\A.*?a..*?b.*\\\\z'
+    """
+    count = pattern.count(_ANY)
+    if count < 2 or (count == 2 and pattern[0] == pattern[-1] == _ANY):
+        return None
+    first, *inner, last = pattern.split(_ANY)
+    opened, closed = ("(?>", ")") if backtracks else ("", "")
+    # Several in a row are one.
+    found = "".join(f"{opened}.*?{_piece(piece)}{closed}" for piece in inner if piece)
+    # The end is one place: from there on nothing is searched, only tried.
+    return rf"(?s)\A{_piece(first)}{found}.*{_piece(last)}\z"
+
+
+def _piece(piece: str) -> str:
+    """Write a piece of a pattern of LIKE, which has no ``%``."""
+    return "".join("." if each == ONE_CHARACTER else _quoted(each) for each in piece)
+
+
+_ANY: Final = "%"
+ONE_CHARACTER: Final = "_"
+"""A character of LIKE that stands for any one."""
 _ANY_CASE: Final = "(?i)"
 _BEFORE_WORDS, _BEHIND_WORDS = ("\\b", "\\m"), ("\\b", "\\M")
 

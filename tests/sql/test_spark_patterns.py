@@ -13,7 +13,7 @@ from helpers.columns import column_of
 from helpers.dialects import SPARK
 
 from dpsql.core.schema import Table
-from dpsql.engines.spark.expressions import searched_pattern
+from dpsql.syntax.patterns import like_pattern
 
 _TABLE = Table("t", (column_of("s", "VARCHAR"),))
 
@@ -30,7 +30,7 @@ def like(text: str, pattern: str) -> bool:
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    found = searched_pattern(pattern)
+    found = like_pattern(pattern, backtracks=True)
     assert found is not None
     return re.compile(found.replace(r"\z", r"\Z"))  # as Python writes the end of a text
 
@@ -41,7 +41,7 @@ def test_all_short_patterns_match_what_they_say() -> None:
     for n in range(2, 6):
         for each in itertools.product("ab_%", repeat=n):
             pattern = "".join(each)
-            if searched_pattern(pattern) is None:
+            if like_pattern(pattern, backtracks=True) is None:
                 continue
             written = compiled(pattern)
             tried += 1

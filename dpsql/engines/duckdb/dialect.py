@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from itertools import islice
 from typing import Final
 
 from sqlglot import ErrorLevel, exp
@@ -18,9 +18,12 @@ from dpsql.core.sql import Sql, Written, digits, join, literal, sql, written_as
 from dpsql.core.sql_types import BIGINT, UNKNOWN, VARCHAR, SqlType
 from dpsql.core.wordlists import words
 from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.row_types import MOST_TEXT_BYTES
+from dpsql.engines.embedded.letters import lowered
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT, one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.syntax.arguments import NodeArguments, extracted_part
+from dpsql.syntax.patterns import ONE_CHARACTER, like_pattern, part_pattern
 from dpsql.syntax.row_functions import PARTS
 from dpsql.syntax.row_nodes import is_row_node
 from dpsql.syntax.text import put
@@ -45,7 +48,6 @@ _NULL_OF_NULL: Final = tuple(
 _NOT_TRIED: Final = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
 _FAILS_TO_CAST: Final = "BIGNUM"
 _CALL: Final = NodeArguments("this expressions")
-_OF_PATTERNS: Final = frozenset(string.punctuation)
 
 
 def _parts_called(tree: exp.Expr, nodes: Sequence[exp.Expr]) -> exp.Expr:
@@ -55,47 +57,109 @@ def _parts_called(tree: exp.Expr, nodes: Sequence[exp.Expr]) -> exp.Expr:
     up the tree, of which ``nodes`` are written so.
     """
     for node in nodes:
-        call: exp.Expr
+        call: exp.Expr | None
         if type(node) in _CALLED:
-            name, arguments = _CALLED[type(node)](node)
-            call = exp.Anonymous(this=name, expressions=arguments)
+            call = _CALLED[type(node)](node)
         elif (function := PARTS.get(extracted_part(node.this))) is not None:
-            call = exp.Anonymous(this=function.name, expressions=[node.expression])
+            call = _call(function.name, node.expression)
         else:
             continue
-        tree = call if node is tree else tree
-        put(node, call)
+        if call is not None:
+            tree = call if node is tree else tree
+            put(node, call)
     return tree
 
 
-def _two(name: str) -> Callable[[exp.Expr], tuple[str, list[exp.Expr]]]:
-    return lambda node: (name, [node.this, node.expression])
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def _element(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
+def _two(name: str) -> Callable[[exp.Expr], exp.Expr]:
+    return lambda node: _call(name, node.this, node.expression)
+
+
+def _element(node: exp.Expr) -> exp.Expr:
     (place,) = node.expressions  # from 0 on
-    return "array_extract", [node.this, exp.Literal.number(int(place.this) + 1)]
+    return _call("array_extract", node.this, exp.Literal.number(int(place.this) + 1))
 
 
-def _part(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
-    """Search for the part between two marks: to divide a text first takes 100 times its size."""
+def _part(node: exp.Expr) -> exp.Expr:
     mark, place = node.args["delimiter"].name, int(node.args["part_index"].name)
-    escaped = "".join(f"\\{each}" if each in _OF_PATTERNS else each for each in mark)
-    others = f"[^{escaped}]*" if len(mark) == 1 else ".*?"
-    before = f"(?:{others}{escaped}){{{place - 1}}}" if place > 1 else ""
-    pattern = exp.Literal.string(f"(?s)^{before}({others})(?:{escaped}|$)")
-    return "regexp_extract", [node.this, pattern, exp.Literal.number(1)]
+    pattern = exp.Literal.string(part_pattern(mark, place, backtracks=False))
+    return _call("regexp_extract", node.this, pattern, exp.Literal.number(1))
 
 
-_CALLED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], tuple[str, list[exp.Expr]]]]] = {
+def _like(node: exp.Expr) -> exp.Expr | None:
+    """Search for a pattern whose pieces DuckDB would look for in every way.
+
+    Version 1.5 tries each place of a text for each %, if a piece has a _ or the case is ignored.
+    """
+    without_case = type(node) is exp.ILike
+    text, given = node.this, str(node.expression.this)
+    if not (without_case or ONE_CHARACTER in given):
+        return None
+    pattern = like_pattern(lowered(given) if without_case else given, backtracks=False)
+    if pattern is None:
+        return None
+    if without_case:
+        text = exp.Lower(this=text)
+    found = _call("regexp_matches", text, exp.Literal.string(pattern))
+    return exp.Not(this=found) if node.args.get("negate") else found
+
+
+_CALLED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr | None]]] = {
     exp.ArrayContains: _two("list_contains"),
     exp.ArrayPosition: _two("list_position"),
     exp.JSONExtractScalar: _two("json_extract_string"),
     exp.StructExtract: _two("struct_extract"),
     exp.Bracket: _element,
     exp.SplitPart: _part,
+    exp.Like: _like,
+    exp.ILike: _like,
 }
-"""How a node is called, and its arguments."""
+"""How a node is called with its arguments; None if it is written as it is."""
+
+
+def _longer(node: exp.Expr) -> bool:
+    """Tell whether a replacement may take more bytes than it is put in the place of."""
+    put_, taken = (
+        len(str(node.args[name].this).encode()) for name in ("replacement", "expression")
+    )
+    return put_ > (taken if type(node) is exp.Replace else 1)
+
+
+def _of_several(node: exp.Expr) -> bool:
+    return len(list(islice(node.find_all(exp.Column), 2))) > 1
+
+
+_LARGER_THAN_TEXTS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], bool]]] = {
+    exp.Concat: _of_several,
+    exp.DPipe: _of_several,
+    exp.Replace: _longer,
+    exp.RegexpReplace: _longer,
+    exp.JSONExtractScalar: lambda node: True,  # 16 bytes for each value, twice over
+    exp.Levenshtein: lambda node: True,  # a step for each letter of the constant
+}
+"""What takes many times the memory, or the time, of the texts that it is computed of; and when."""
+_TEXTS: Final = frozenset({"VARCHAR", "JSON"})
+
+
+def _limited(tree: exp.Expr, table: Table) -> exp.Expr:
+    """Read long texts as NULL below what takes many times as much as they; uses up the tree.
+
+    They are the columns in it, so nothing is written twice, whatever stands between. What is
+    computed of them is a column of the next SELECT, where it is looked at again.
+    """
+    larger = (n for n in tree.walk() if type(n) in _LARGER_THAN_TEXTS)
+    found = [n for n in larger if _LARGER_THAN_TEXTS[type(n)](n)]
+    columns = {id(each): each for node in found for each in node.find_all(exp.Column)}
+    for each in columns.values():
+        column = table.column(each.name)
+        if column is not None and column.type.kind in _TEXTS:
+            size = _call("strlen", each.copy())
+            few = exp.LT(this=size, expression=exp.Literal.number(MOST_TEXT_BYTES))
+            put(each, exp.Case(ifs=[exp.If(this=few, true=each.copy())]))
+    return tree
 
 
 def _with_null_casts(node: exp.Expr, table: Table) -> exp.Expr:
@@ -174,6 +238,7 @@ class DuckDBDialect(Dialect):
         for part in tree.walk():
             if not (is_row_node(part) or _is_try(part)):
                 raise _not_written()
+        for part in _limited(tree, table).walk():
             if type(part) is exp.Extract or type(part) in _CALLED:
                 called.append(part)
         tree = _parts_called(tree, called)

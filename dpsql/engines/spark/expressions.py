@@ -29,36 +29,8 @@ from dpsql.engines.spark import casts as spark
 from dpsql.engines.spark.casts import NUMBERS, SPARK_REFUSED, in_calendar, spark_cast
 from dpsql.syntax.arguments import word_of
 from dpsql.syntax.moment_formats import read_format
-from dpsql.syntax.patterns import read_pattern
+from dpsql.syntax.patterns import like_pattern, part_pattern, read_pattern
 from dpsql.syntax.row_functions import DAYS, MOMENTS, MONTHS
-
-_ANY: Final = "%"
-_ONE: Final = "_"
-_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-
-
-def searched_pattern(pattern: str) -> str | None:
-    """Write a pattern of LIKE, without an escape, as a regular expression for RLIKE.
-
-    None for one with a single ``%``, or two around one piece: there is one place to look for.
-    """
-    count = pattern.count(_ANY)
-    if count < 2 or (count == 2 and pattern[0] == pattern[-1] == _ANY):
-        return None
-    first, *inner, last = pattern.split(_ANY)
-    inner = [piece for piece in inner if piece]  # several in a row are one
-    found = "".join(f"(?>.*?{_piece(piece)})" for piece in inner)
-    # The end is one place: from there on nothing is searched, only tried.
-    return rf"(?s)\A{_piece(first)}{found}.*{_piece(last)}\z"
-
-
-def _piece(piece: str) -> str:
-    """Write what has no ``%``; of ASCII, all but letters and digits may mean something."""
-    return "".join(
-        "." if each == _ONE else each if each in _PLAIN or each > "\x7f" else f"\\{each}"
-        for each in piece
-    )
-
 
 _MOST: Final = 50_000  # characters of an expression: rounding writes its argument several times
 _MOST_DECIMALS: Final = 15
@@ -315,7 +287,7 @@ def _like(negated: Sql) -> Write:
         escape = next((character for character in _ESCAPES if character not in given), None)
         if escape is None:
             raise SPARK_REFUSED("this pattern of LIKE", "it has no equal there")
-        searched = searched_pattern(given)
+        searched = like_pattern(given, backtracks=True)
         if searched is not None:
             return sql("({}{} RLIKE {})", negated, text, literal(searched))
         return sql("({} {}LIKE {} ESCAPE {})", text, negated, pattern, literal(escape))
@@ -335,6 +307,11 @@ def _searched(pattern: str) -> Sql:
         why = "* and + stand there once, at the end or in a pattern that begins with ^"
         raise SPARK_REFUSED("this regular expression", why)
     return literal(found.text)
+
+
+def _part(text: Sql, mark: str, place: int) -> Sql:
+    pattern = part_pattern(mark, place, backtracks=True)
+    return sql("regexp_extract({}, {}, 1)", text, literal(pattern))
 
 
 def _substituted(text: Sql, pattern: str, put: str, flags: str) -> Sql:
@@ -623,7 +600,7 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "ends_with": _call(sql("endswith")),
         "strpos": _bigint(_call(sql("instr"))),
         "replace": _replaced,
-        "split_part": lambda v, end, place: sql("split_part({}, {}, {})", v, literal(end), place),
+        "split_part": _part,
         "md5": lambda v: sql("md5(CAST({} AS BINARY))", v),
         "sha256": lambda v: sql("sha2(CAST({} AS BINARY), 256)", v),
         "regexp_matches": lambda v, pattern: sql("({} RLIKE {})", v, _searched(pattern)),

@@ -58,7 +58,7 @@ SPARK_ON_ROWS: Final = frozenset(
     | {"lower", "upper", "char_length", "trim", "ltrim", "rtrim", "left", "right", "substring"}
     | {"octet_length", "ascii", "add_months"}
     | {"concat", "concat_ws", "Contains", "StartsWith", "date_trunc", "date_add", "datediff"}
-    | {"last_day", "EndsWith", "instr", "replace", "split_part", "md5", "sha2", "unix_micros"}
+    | {"last_day", "EndsWith", "instr", "replace", "md5", "sha2", "unix_micros"}
     | {"timestamp_micros"}
     | {"make_date", "date_format", "regexp_extract", "regexp_replace"}
     | {"year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekday", "weekofyear"}

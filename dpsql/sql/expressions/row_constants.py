@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from dpsql.syntax.json_paths import MOST_OF_PATH, read_path, write_path
 from dpsql.syntax.moment_formats import DIRECTIVES, MOST_OF_FORMAT, read_format
-from dpsql.syntax.patterns import PatternRefused, read_pattern
+from dpsql.syntax.patterns import ONE_CHARACTER, PatternRefused, like_pattern, read_pattern
 
 Objection: TypeAlias = tuple[str, str]
 """The reason of a refusal, and the hint."""
@@ -26,6 +26,8 @@ MOST_OF_MARK: Final = 20
 """Characters between the parts of a text."""
 MOST_OF_PARTS: Final = (1000, 50)
 """Parts of a text that are asked for, between single characters and between longer marks."""
+MOST_OF_ONES: Final = 20
+"""Signs for any one character, in a pattern whose pieces are searched for."""
 MOST_OF_PLACES: Final = 2**31
 """Places in a list."""
 _PATTERNS: Final = (
@@ -117,6 +119,23 @@ def _distance(node: exp.Expr) -> Objection | None:
     )
 
 
+def _like(node: exp.Expr) -> Objection | None:
+    text = text_literal_of(node.expression)
+    if text is None:
+        return (
+            "the pattern of LIKE is a constant text over private rows",
+            "A column is searched for with contains(s, t), starts_with(s, t) or ends_with(s, t).",
+        )
+    searched = like_pattern(text, backtracks=False) is not None
+    if searched and (len(text) > MOST_OF_CONSTANT or text.count(ONE_CHARACTER) > MOST_OF_ONES):
+        return (
+            f"a pattern of LIKE with several % has at most {MOST_OF_CONSTANT} characters and "
+            f"{MOST_OF_ONES} _ over private rows",
+            "For example s LIKE '%a_b%c%'.",
+        )
+    return None
+
+
 def _split(node: exp.Expr) -> Objection | None:
     place, mark = whole_of(node.args["part_index"]), text_literal_of(node.args["delimiter"])
     most = MOST_OF_PARTS[len(mark or "") > 1]
@@ -177,6 +196,8 @@ def _width(node: exp.Expr) -> Objection | None:
 
 
 _CHECKS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], Objection | None]]] = {
+    exp.Like: _like,
+    exp.ILike: _like,
     exp.RegexpLike: _pattern,
     exp.RegexpExtract: _pattern,
     exp.RegexpReplace: _replaced_pattern,
