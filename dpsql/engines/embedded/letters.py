@@ -14,7 +14,6 @@ from dpsql.engines.embedded.running import execute
 
 _FIRST: Final = 0x80  # above ASCII
 _END: Final = 0x20000  # above all letters with a case
-_SURROGATES: Final = (0xD800, 0xDFFF)
 _SCRIPTS: Final = (0x180, 0x400, 0x530)  # Latin of Europe, other Latin and Greek, Cyrillic
 
 
@@ -26,14 +25,12 @@ def other_case(word: Literal["lower", "upper"]) -> tuple[str, str]:
     """
     asked = sql(
         "SELECT string_agg(letter, '' ORDER BY code), string_agg(other, '' ORDER BY code) FROM "
-        "(SELECT code, chr(code) AS letter, {word}(chr(code)) AS other "
-        "FROM (SELECT CAST(range AS INTEGER) AS code FROM range({first}, {end})) "
-        "WHERE code NOT BETWEEN {low} AND {high}) WHERE letter <> other",
+        "(SELECT code, TRY(chr(code)) AS letter, TRY({word}(chr(code))) AS other "  # no surrogates
+        "FROM (SELECT CAST(range AS INTEGER) AS code FROM range({first}, {end}))) "
+        "WHERE letter <> other",
         word=bare_word(word),
         first=_FIRST,
         end=_END,
-        low=_SURROGATES[0],
-        high=_SURROGATES[1],
     )
     with duckdb.connect(":memory:") as connection:
         ((letters, others),) = execute(connection, asked).fetchall()
