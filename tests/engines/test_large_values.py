@@ -10,6 +10,7 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -146,7 +147,8 @@ def test_large_values_take_little_of_postgresql(database: psycopg.Connection) ->
         )
         for words, each in written(POSTGRESQL).items():
             asked = f"SELECT count(x) FROM (SELECT {each} AS x FROM large AS t OFFSET 0) AS q"
-            more, seconds = peak(lambda asked=asked: database.execute(asked).fetchall(), process)
+            run = partial(database.execute, asked)
+            more, seconds = peak(run, process)
             if more > MOST_MEMORY * SMALL or seconds > 5 * MOST_SECONDS:
                 costly[words, fill] = more / SMALL, seconds
     assert not costly
