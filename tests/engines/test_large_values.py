@@ -44,8 +44,6 @@ from dpsql.engines.spark.forms import SPARK_ON_ROWS
 pytestmark = pytest.mark.slow
 
 MEGABYTE = 1_000_000
-MOST_OF_HEAP = 100
-"""Times the bytes of a text, which is short there, that Spark may take: 50 megabytes."""
 SMALL = MOST_TEXT_BYTES - 1
 WRITTEN_BY_VIEWS = frozenset(
     {"like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape", "string_split"}
@@ -152,43 +150,6 @@ def test_large_values_take_little_of_postgresql(database: psycopg.Connection) ->
             if more > MOST_MEMORY * SMALL or seconds > 5 * MOST_SECONDS:
                 costly[words, fill] = more / SMALL, seconds
     assert not costly
-
-
-@pytest.mark.spark
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(spark_sessions.missing() is not None, reason="Spark is not installed")
-def test_large_values_take_little_of_spark() -> None:
-    """The heap of a statement of one letter is what any takes: what is beyond is of the value."""
-    session = spark_sessions.started("local[1]")
-    try:
-        pools = [
-            each
-            for each in session._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
-            if each.getType().toString() == "Heap memory"
-        ]
-
-        def heap(each: str, fill: str, size: int) -> tuple[float, float]:
-            count = size // len(fill.encode())
-            rows = f"SELECT repeat('{fill}', {count} + CAST(id AS INT)) AS s FROM range(1)"
-            session._jvm.java.lang.System.gc()
-            for pool in pools:
-                pool.resetPeakUsage()
-            before = sum(pool.getUsage().getUsed() for pool in pools)
-            begun = time.perf_counter()
-            session.sql(f"SELECT max(CAST({each} AS STRING)) FROM ({rows}) AS t").collect()
-            most = sum(pool.getPeakUsage().getUsed() for pool in pools)
-            return most - before, time.perf_counter() - begun
-
-        costly = {}
-        for words, each in written(SPARK).items():
-            for fill in FILLS[:3]:
-                least, _ = heap(each, fill, 1)
-                more, seconds = heap(each, fill, SMALL)
-                if more - least > MOST_OF_HEAP * SMALL or seconds > 5 * MOST_SECONDS:
-                    costly[words, fill] = (more - least) / SMALL, seconds
-        assert not costly
-    finally:
-        session.stop()
 
 
 @pytest.mark.spark
