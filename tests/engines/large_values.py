@@ -20,7 +20,8 @@ from dpsql.errors import QueryRefused
 from dpsql.sql.expressions.alike import write_alike
 from dpsql.syntax.parse import parse
 
-TYPES: Final = {"s": "VARCHAR", "l": "VARCHAR[]"}
+TYPES: Final = {"s": "VARCHAR", "l": "VARCHAR[]", "m": "VARCHAR[]", "r": "STRUCT(f VARCHAR)"}
+"""Of lists, ``l`` has many elements and ``m`` four large ones."""
 TABLE: Final = Table("t", tuple(column_of(*each) for each in TYPES.items()))
 FILLS: Final = ("a", ",", "abc,dE 12.5|xY", "éÉЖ,", " ", "[")
 """Texts that a large one is made of, again and again."""
@@ -49,6 +50,10 @@ EXPRESSIONS: Final = (
     *("TRY_CAST(s AS TIMESTAMP)", "TRY_CAST(s AS BOOLEAN)", "TRY_CAST(s AS DECIMAL(18, 3))"),
     *("levenshtein(s, 'Lyon')", "s->>'$.a'", "s->>'$[0].a'"),
     *("list_contains(l, 'a')", "list_position(l, 'a')", "l[3]", "CAST(l AS VARCHAR)"),
+    *("m[1]", "m[3]", "m[9]", "m[3] || m[3]", "CAST(m AS VARCHAR) || CAST(m AS VARCHAR)"),
+    "CAST(l AS VARCHAR) || CAST(l AS VARCHAR)",
+    *("struct_extract(r, 'f')", f"replace(struct_extract(r, 'f'), 'a', '{'x' * 60}')"),
+    " || ".join(["struct_extract(r, 'f')"] * 12),
 )
 OF_FIXED_SIZE: Final = {
     "duckdb": frozenset(
@@ -61,7 +66,6 @@ OF_FIXED_SIZE: Final = {
             quarter second week weekday weekofyear year yearweek timezone timezone_hour
             timezone_minute to_centuries to_days to_decades to_hours to_microseconds to_millennia
             to_milliseconds to_minutes to_months to_quarters to_seconds to_weeks to_years
-            struct_extract
             """
         )
     ),
@@ -82,7 +86,7 @@ OF_FIXED_SIZE: Final = {
         )
     ),
 }
-"""Functions of numbers and moments, and one that takes a field as it is."""
+"""Functions of numbers and moments."""
 
 
 def read(text: str) -> exp.Expr:

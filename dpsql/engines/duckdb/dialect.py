@@ -79,8 +79,16 @@ def _two(name: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def _element(node: exp.Expr) -> exp.Expr:
-    (place,) = node.expressions  # from 0 on
-    return _call("array_extract", node.this, exp.Literal.number(int(place.this) + 1))
+    """Extract an element where there is one.
+
+    DuckDB copies another row's element for each row whose list has none at the place, so a large
+    one would be copied two thousand times.
+    """
+    (place,) = node.expressions
+    number = exp.Literal.number(int(place.this) + 1)  # from 0 on
+    there = exp.GTE(this=_call("length", node.this.copy()), expression=number.copy())
+    found = _call("array_extract", node.this, number)
+    return exp.Case(ifs=[exp.If(this=there, true=found)])
 
 
 def _part(node: exp.Expr) -> exp.Expr:
@@ -142,21 +150,32 @@ _LARGER_THAN_TEXTS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], bool]]] =
 }
 """What takes many times the memory, or the time, of the texts that it is computed of; and when."""
 _TEXTS: Final = frozenset({"VARCHAR", "JSON"})
+_OF_TEXTS: Final = frozenset({"BLOB", "BIT"})
+
+
+def _size(column: exp.Expr, type_: SqlType) -> exp.Expr | None:
+    """Count the bytes of a column's values as texts; None if all are short."""
+    if type_.kind in _TEXTS:
+        return _call("strlen", column)
+    if type_.is_nested or type_.kind in _OF_TEXTS:
+        return _call("strlen", exp.cast(column, exp.DType.VARCHAR))
+    return None
 
 
 def _limited(tree: exp.Expr, table: Table) -> exp.Expr:
-    """Read long texts as NULL below what takes many times as much as they; uses up the tree.
+    """Read long values as NULL below what takes many times as much as they; uses up the tree.
 
-    They are the columns in it, so nothing is written twice, whatever stands between. What is
-    computed of them is a column of the next SELECT, where it is looked at again.
+    Of lists and records, whose texts are of any size, the whole is measured. They are the columns
+    in the tree, so nothing is written twice, whatever stands between. What is computed of them is a
+    column of the next SELECT, where it is looked at again.
     """
     larger = (n for n in tree.walk() if type(n) in _LARGER_THAN_TEXTS)
     found = [n for n in larger if _LARGER_THAN_TEXTS[type(n)](n)]
     columns = {id(each): each for node in found for each in node.find_all(exp.Column)}
     for each in columns.values():
         column = table.column(each.name)
-        if column is not None and column.type.kind in _TEXTS:
-            size = _call("strlen", each.copy())
+        size = None if column is None else _size(each.copy(), column.type)
+        if size is not None:
             few = exp.LT(this=size, expression=exp.Literal.number(MOST_TEXT_BYTES))
             put(each, exp.Case(ifs=[exp.If(this=few, true=each.copy())]))
     return tree

@@ -498,7 +498,7 @@ CALLED_ON_ROWS: Final = frozenset(
     | {"substring", "starts_with", "prefix", "suffix", "trim", "ltrim", "rtrim"}
     | {"**", "^", "power", "abs", "ceil", "trunc", "sign", "exp", "ln", "log"}
     | {"date_diff", "date_trunc", "century", "day", "dayname", "dayofmonth", "dayofweek"}
-    | {"ends_with", "strpos", "replace", "string_split", "array_extract"}
+    | {"ends_with", "strpos", "replace", "array_extract"}
     | {"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "cbrt"}
     | {"bit_count", "chr", "hex", "levenshtein"}
     | {"md5", "sha256", "make_date", "strftime", "time_bucket", "json_extract_string"}

@@ -65,7 +65,9 @@ def bits_of_one(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 def of_fewer_bits(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write chr(n) of any whole number as of an INTEGER: there is no character of a larger one."""
     number = node.this.unnest()
-    if isinstance(number, exp.Literal | exp.Cast) or _bits(number, type_of) is None:
+    bits = _bits(number, type_of)
+    fits = isinstance(number, exp.Literal) or (isinstance(number, exp.Cast) and bits != 64)
+    if bits is None or fits:
         return None
     made = node.copy()
     made.set("this", exp.cast(number.copy(), exp.DType.INT))

@@ -48,16 +48,16 @@ def refuse_growing_text(tree: exp.Query) -> None:
 def written_out(node: exp.Expr) -> int:
     """Count the nodes that an expression over private rows has once it is made total.
 
-    There ``CASE x WHEN a`` becomes ``x = a``, an IN list of columns becomes ``x = a OR …`` and
-    BETWEEN becomes two comparisons: of an ``x`` that is large, or is made of others like it, the
-    copies add up.
+    There ``CASE x WHEN a`` becomes ``x = a``, an IN list of columns becomes ``x = a OR …``,
+    BETWEEN becomes two comparisons, and of ``x[1]`` the elements are counted first: of an ``x``
+    that is large, or is made of others like it, the copies add up.
     """
     sizes: dict[int, int] = {}
     for part in reversed(list(node.walk())):  # what is inside comes first
         inside = {name: _size(value, sizes) for name, value in part.args.items()}
         size = 1 + sum(inside.values())
         match part:
-            case exp.Between():
+            case exp.Between() | exp.Bracket():
                 size += inside["this"]
             case exp.NullSafeEQ() | exp.NullSafeNEQ():
                 size += inside["this"] + inside["expression"]
