@@ -147,6 +147,8 @@ _LARGER_THAN_TEXTS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], bool]]] =
     exp.RegexpReplace: _longer,
     exp.JSONExtractScalar: lambda node: True,  # 16 bytes for each value, twice over
     exp.Levenshtein: lambda node: True,  # a step for each letter of the constant
+    exp.Contains: _of_several,  # version 1.5 compares each place with the whole of the other
+    exp.StrPosition: _of_several,
 }
 """What takes many times the memory, or the time, of the texts that it is computed of; and when."""
 _TEXTS: Final = frozenset({"VARCHAR", "JSON"})
