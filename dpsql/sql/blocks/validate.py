@@ -31,6 +31,7 @@ from dpsql.sql.blocks.memberships import list_once
 from dpsql.sql.blocks.noise_columns import place_noise_columns
 from dpsql.sql.blocks.reports import write_reports
 from dpsql.sql.expressions.call import refuse_bounds
+from dpsql.sql.expressions.copies import refuse_copies
 from dpsql.sql.expressions.first_answers import GroupKeys
 from dpsql.sql.expressions.legality import (
     TAIL_FORBIDDEN,
@@ -100,6 +101,7 @@ def validate(
     lineage = Lineage(tree, text, policy, schema, bind, dialect, beside, finds_one)
     _refuse_doubtful_names(tree, text, lineage.tables)
     refuse_growing_text(tree)
+    refuse_copies(tree, text)
     splitter = _Splitter(policy, parameters, lineage, bounds, decides)
     splitter.visit(tree, {})
     refuse_bounds(tree, text)

@@ -8,7 +8,7 @@ but for replacing, so the columns below a concatenation say what becomes of a te
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from sqlglot import exp
@@ -46,36 +46,41 @@ def refuse_growing_text(tree: exp.Query) -> None:
 
 
 def written_out(node: exp.Expr) -> int:
-    """Count the nodes that an expression over private rows has once it is made total.
-
-    There ``CASE x WHEN a`` becomes ``x = a``, an IN list of columns becomes ``x = a OR …``,
-    BETWEEN becomes two comparisons, and of ``x[1]`` the elements are counted first: of an ``x``
-    that is large, or is made of others like it, the copies add up.
-    """
+    """Count the nodes that an expression over private rows has once it is made total."""
     sizes: dict[int, int] = {}
     for part in reversed(list(node.walk())):  # what is inside comes first
-        inside = {name: _size(value, sizes) for name, value in part.args.items()}
-        size = 1 + sum(inside.values())
-        match part:
-            case exp.Between() | exp.Bracket():
-                size += inside["this"]
-            case exp.NullSafeEQ() | exp.NullSafeNEQ():
-                size += inside["this"] + inside["expression"]
-            case exp.Case(args={"this": exp.Expr()}):
-                size += inside["this"] * len(part.args["ifs"])
-            case exp.In() if not _is_constant(part.expressions):
-                size += inside["this"] * len(part.expressions)
-            case exp.In():
-                size -= inside.get("expressions", 0)  # compared as they stand, all at once
-        sizes[id(part)] = size
+        sizes[id(part)] = size_of_node(part, sizes)
     return sizes[id(node)]
+
+
+def size_of_node(part: exp.Expr, sizes: Mapping[int, int]) -> int:
+    """Count the nodes of a node that is made total, by the sizes of what is inside, by ``id``.
+
+    ``CASE x WHEN a`` becomes ``x = a``, an IN list of columns becomes ``x = a OR …``, BETWEEN
+    becomes two comparisons, and of ``x[1]`` the elements are counted first: of an ``x`` that is
+    large, or is made of others like it, the copies add up.
+    """
+    inside = {name: _size(value, sizes) for name, value in part.args.items()}
+    size = 1 + sum(inside.values())
+    match part:
+        case exp.Between() | exp.Bracket():
+            size += inside["this"]
+        case exp.NullSafeEQ() | exp.NullSafeNEQ():
+            size += inside["this"] + inside["expression"]
+        case exp.Case(args={"this": exp.Expr()}):
+            size += inside["this"] * len(part.args["ifs"])
+        case exp.In() if not _is_constant(part.expressions):
+            size += inside["this"] * len(part.expressions)
+        case exp.In():
+            size -= inside.get("expressions", 0)  # compared as they stand, all at once
+    return size
 
 
 def _is_constant(items: list[exp.Expr]) -> bool:
     return not any(item.find(exp.Column) for item in items)
 
 
-def _size(value: object, sizes: dict[int, int]) -> int:
+def _size(value: object, sizes: Mapping[int, int]) -> int:
     values = value if isinstance(value, list) else [value]
     return sum(sizes[id(v)] for v in values if isinstance(v, exp.Expr))
 
