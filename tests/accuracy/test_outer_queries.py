@@ -298,15 +298,19 @@ def test_names_are_looked_up_once_in_each_cte(con: dpsql.Connection) -> None:
 
 
 @pytest.mark.parametrize("step", ["n + n AS n, k", "n, k + k AS k"])
+@pytest.mark.parametrize("levels", [9, 40])
 def test_columns_that_double_with_each_query_are_read_soon(
-    con: dpsql.Connection, step: str
+    con: dpsql.Connection, step: str, levels: int
 ) -> None:
-    """Forty of them would be read a trillion times."""
+    """Forty of them would be read a trillion times, and are refused."""
     queries = ["WITH c0 AS (SELECT k, count(*) AS n FROM visits GROUP BY k)"]
-    queries += [f"c{i + 1} AS (SELECT {step} FROM c{i})" for i in range(40)]
+    queries += [f"c{i + 1} AS (SELECT {step} FROM c{i})" for i in range(levels)]
+    last = f"SELECT n FROM c{levels} WHERE k > 0 ORDER BY n LIMIT 3"
     began = time.process_time()
-    explained = con.explain(
-        f"{', '.join(queries)} SELECT n FROM c40 WHERE k > 0 ORDER BY n LIMIT 3"
-    )
-    assert explained.blocks
+    if levels < 10:
+        assert con.explain(f"{', '.join(queries)} {last}").blocks
+    else:
+        with pytest.raises(dpsql.QueryRefused) as refused:
+            con.explain(f"{', '.join(queries)} {last}")
+        assert refused.value.code == "query_too_large"
     assert time.process_time() - began < 5
