@@ -341,11 +341,23 @@ def _joined_by(kind: type[exp.Expr]) -> Callable[[exp.Expr, exp.Expr], exp.Expr]
     return lambda one, other: exp.Paren(this=kind(this=operand(one), expression=operand(other)))
 
 
+_BIT_STRINGS: Final = ("BITSTRING", "BITSTRING_AGG", "SET_BIT")
+
+
 def _bit_at(value: exp.Expr, place: exp.Expr) -> exp.Expr:
     shifted = exp.BitwiseRightShift(this=operand(value), expression=operand(place))
     return exp.Paren(
         this=exp.BitwiseAnd(this=exp.Paren(this=shifted), expression=exp.Literal.number(1))
     )
+
+
+def _bit_of_number(value: exp.Expr, place: exp.Expr) -> exp.Expr:
+    """Build a number's bit; places of a bit string are counted from its other end."""
+    strings = (cast.to.is_type(exp.DType.BIT) for cast in value.find_all(exp.Cast))
+    made = any(call.name.upper() in _BIT_STRINGS for call in value.find_all(exp.Anonymous))
+    if made or any(strings):
+        return left_as_written("GET_BIT", [value, place])
+    return _bit_at(value, place)
 
 
 def _text_of_format(moment: exp.Expr, form: exp.Expr) -> exp.Expr:
@@ -408,7 +420,8 @@ _BUILDS: Final[Mapping[str, Build]] = {
     "BIT_AND": by_number("BIT_AND", one=_called(exp.BitwiseAndAgg), two=_joined_by(exp.BitwiseAnd)),
     "BIT_OR": by_number("BIT_OR", one=_called(exp.BitwiseOrAgg), two=_joined_by(exp.BitwiseOr)),
     "BITTEST": by_number("BITTEST", two=_bit_at),
-    **{name: by_number(name, two=_bit_at) for name in ("GETBIT", "GET_BIT")},
+    "GETBIT": by_number("GETBIT", two=_bit_at),
+    "GET_BIT": by_number("GET_BIT", two=_bit_of_number),
     "TO_VARCHAR": by_number("TO_VARCHAR", two=_text_of_format),
     "FORMATDATETIME": by_number("FORMATDATETIME", two=_by_directives),
     "JSON_UNQUOTE": by_number("JSON_UNQUOTE", one=_unquoted),

@@ -48,6 +48,8 @@ def refused(text: str) -> bool:
         "SELECT k FROM (SELECT k + k AS k FROM {}) WHERE k BETWEEN 1 AND 5",
         "SELECT k + k AS k, COUNT(*) AS n FROM {} GROUP BY ALL",
         "SELECT k + k AS k FROM u JOIN {} USING (j)",
+        'SELECT "(k + k)" AS k FROM u JOIN (SELECT k + k FROM {}) ON TRUE',
+        'SELECT (SELECT "(k + k)") AS k FROM (SELECT k + k FROM {})',
     ],
 )
 def test_columns_that_are_named_twice_in_each_subquery_are_refused(level: str) -> None:

@@ -47,17 +47,17 @@ class _Scope:
     around: _Scope | None = None
 
     def size(self, column: exp.Column) -> int:
-        """Return the largest size that a column can have; one that is not found may be any."""
+        """Return the largest size that a column can have, of any name where its own is missing."""
         name, table = fold(column.name), fold(column.table)
         sources = [sizes for alias, sizes in self.sources if not table or alias == table]
         found = [sizes[name] for sizes in sources if sizes is not None and name in sizes]
         if not table and name in self.aliases:
             found.append(self.aliases[name])
-        if found or None in sources:
-            return max(found, default=1)
-        if self.around is not None:
-            return self.around.size(column)
-        return max((size for sizes in sources for size in (sizes or {}).values()), default=1)
+        if not found:  # an engine names ``k + k`` itself, and a table's column may be meant
+            found = [size for sizes in sources for size in (sizes or {}).values()]
+            if self.around is not None and None not in sources:
+                found.append(self.around.size(column))
+        return max(found, default=1)
 
 
 class _Reading:
@@ -117,7 +117,7 @@ class _Reading:
     def _add_all(
         self, star: exp.Expr, ctes: Mapping[str, _Sizes], scope: _Scope, outputs: _Sizes
     ) -> None:
-        """Add the columns that a star stands for, and those that it renames or replaces."""
+        """Add the columns of a star, renamed and replaced ones too."""
         table = fold(star.table) if isinstance(star, exp.Column) else ""
         for alias, sizes in scope.sources:
             if not table or alias == table:

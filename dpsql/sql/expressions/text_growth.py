@@ -54,7 +54,7 @@ def written_out(node: exp.Expr) -> int:
 
 
 def size_of_node(part: exp.Expr, sizes: Mapping[int, int]) -> int:
-    """Count the nodes of a node that is made total, by the sizes of what is inside, by ``id``.
+    """Count the nodes of a node that is made total, from the sizes of its parts by ``id``.
 
     ``CASE x WHEN a`` becomes ``x = a``, an IN list of columns becomes ``x = a OR …``, BETWEEN
     becomes two comparisons, and of ``x[1]`` the elements are counted first: of an ``x`` that is
