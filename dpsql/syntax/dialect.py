@@ -32,7 +32,6 @@ from dpsql.syntax.other_words import OTHER_WORDS
 from dpsql.syntax.patterns import PatternRefused, read_pattern
 from dpsql.syntax.word_builders import (
     READ_WHOLE,
-    WRITTEN_PLACE,
     bare_unit,
     is_raw,
     left_as_written,
@@ -332,6 +331,8 @@ class PrivateDuckDB(DuckDB):
     """The dialect of analysts. Nothing generates it: the clause never reaches an engine."""
 
     ORIGINAL_NAME_META_KEY = WRITTEN_NAME
+    INDEX_OFFSET = 0
+    """Places in brackets stay as written: to move them, a parser must guess what they are of."""
 
     def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
         """Leave a path into JSON as it is written: a field ``a.b`` is no path of two."""
@@ -514,23 +515,7 @@ class PrivateDuckDB(DuckDB):
                 found = super()._parse_bracket(this)
             finally:
                 self._within_brackets -= 1
-            if isinstance(found, exp.Bracket):  # counted from 0 or 1 by the type of the list
-                found.meta[WRITTEN_PLACE] = self._written_place()
             return found
-
-        def _written_place(self) -> int | None:
-            """Return the whole number that stood alone between the brackets read last."""
-            read = self._tokens[max(0, self._index - 4) : self._index]
-            kinds = [token.token_type for token in read]
-            if kinds[-3:] == [TokenType.L_BRACKET, TokenType.NUMBER, TokenType.R_BRACKET]:
-                sign, number = 1, read[-2].text
-            elif kinds == [
-                *(TokenType.L_BRACKET, TokenType.DASH, TokenType.NUMBER, TokenType.R_BRACKET)
-            ]:
-                sign, number = -1, read[-2].text
-            else:
-                return None
-            return sign * int(number) if number.isdecimal() else None
 
         def _parse_wrapped(
             self, parse_method: Callable[[], _Read], optional: bool = False

@@ -23,7 +23,6 @@ from dpsql.syntax.row_functions import BitCount, Character
 from dpsql.syntax.word_builders import (
     READ_WHOLE,
     TWO,
-    WRITTEN_PLACE,
     Build,
     by_number,
     left_as_written,
@@ -518,12 +517,17 @@ def settle_quantile_lists(tree: exp.Expr) -> None:
 
 def _settle_one_of(bracket: exp.Expr, call: exp.Expr) -> None:
     """Replace an element of a list of quantiles by its quantile."""
-    listed, place = call.args.get(_LISTED_IN[type(call)]), bracket.meta.get(WRITTEN_PLACE)
+    listed, place = call.args.get(_LISTED_IN[type(call)]), _place(bracket.expressions[0])
     if not isinstance(listed, exp.Array) or not place:
         return
     if abs(place) <= len(listed.expressions):
         call.set(_LISTED_IN[type(call)], listed.expressions[place - 1 if place > 0 else place])
         bracket.replace(call)
+
+
+def _place(node: exp.Expr) -> int | None:
+    number = _whole(node.this if isinstance(node, exp.Neg) else node)
+    return number if number is None or not isinstance(node, exp.Neg) else -number
 
 
 _LISTED_IN: Final[Mapping[type[exp.Expr], str]] = {

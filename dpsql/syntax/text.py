@@ -24,6 +24,8 @@ class _Called(DuckDB):
     would be defined by itself.
     """
 
+    INDEX_OFFSET = 0
+
     class Generator(DuckDBGenerator):
         TRANSFORMS = {  # noqa: RUF012 (sqlglot's convention)
             **DuckDBGenerator.TRANSFORMS,
@@ -37,6 +39,8 @@ class _Called(DuckDB):
 
 class _Named(DuckDB):
     """DuckDB's SQL, with brackets left out as in DuckDB's names of columns."""
+
+    INDEX_OFFSET = 0
 
     class Generator(DuckDBGenerator):
         TRANSFORMS = {  # noqa: RUF012

@@ -21,8 +21,6 @@ BARE: Final = UNITS_OF_TIME | FROM_MONDAY | {"WEEK"}
 TWO, THREE = 2, 3
 READ_WHOLE: Final = "read_whole"
 """The key, among the metadata of a call, which says that all its arguments were read."""
-WRITTEN_PLACE: Final = "place"
-"""The key, among the metadata of x[…], of the whole number written there alone, or of None."""
 _OTHER_PARTS: Final = frozenset(
     {"WEEKDAY", "DW", "DAYOFYEAR", "DOY", "DY", "DAYOFWEEK", "MILLISECOND", "MICROSECOND", "MM"}
 )

@@ -85,9 +85,8 @@ def _element(node: exp.Expr) -> exp.Expr:
     one would be copied two thousand times.
     """
     (place,) = node.expressions
-    number = exp.Literal.number(int(place.this) + 1)  # from 0 on
-    there = exp.GTE(this=_call("length", node.this.copy()), expression=number.copy())
-    found = _call("array_extract", node.this, number)
+    there = exp.GTE(this=_call("length", node.this.copy()), expression=place.copy())
+    found = _call("array_extract", node.this, place)
     return exp.Case(ifs=[exp.If(this=there, true=found)])
 
 

@@ -55,7 +55,6 @@ from dpsql.syntax.moment_words import divides_day
 from dpsql.syntax.patterns import Pattern, PatternRefused, read_pattern
 from dpsql.syntax.row_functions import Character
 from dpsql.syntax.text import NAMED, display, put
-from dpsql.syntax.word_builders import WRITTEN_PLACE
 
 _Make: TypeAlias = Callable[[exp.Expr, TypeHere], exp.Expr | None]
 
@@ -345,11 +344,11 @@ def _split_off(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write string_split(s, ',')[2] as split_part(s, ',', 2), NULL where there is no such part."""
     split = node.this.unnest()
     mark = _text(split.expression) if isinstance(split, exp.Split) else None
-    place = _whole(node.expressions[0]) if len(node.expressions) == 1 else None  # from 0 on
-    if not mark or place is None or place < 0 or not _given(split, "this", "expression"):
+    place = _whole(node.expressions[0]) if len(node.expressions) == 1 else None
+    if not mark or place is None or place < 1 or not _given(split, "this", "expression"):
         return None
-    part = part_at(split.this, mark, place + 1)
-    there = exp.GTE(this=marks_in(split.this, mark), expression=exp.Literal.number(place))
+    part = part_at(split.this, mark, place)
+    there = exp.GTE(this=marks_in(split.this, mark), expression=exp.Literal.number(place - 1))
     return exp.Case(ifs=[exp.If(this=there, true=part)])
 
 
@@ -557,18 +556,18 @@ def _slice(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     type_ = inner_type(text, type_of)
     unknown = type_ is None and not isinstance(text, exp.Column)
     is_text = unknown or type_ == SqlType.of("VARCHAR")
+    if unknown and text.find(exp.AggFunc):
+        return None
     if not is_text or len(node.expressions) != 1 or not _given(node, "this", "expressions"):
         return None
     (place,) = node.expressions
     if not isinstance(place, exp.Slice):
-        written = node.meta.get(WRITTEN_PLACE)
+        written = _whole(place)
         if written == -1:
             return exp.Right(this=node.this, expression=exp.Literal.number(1))
         if written is None or written < 0:
             return None
         return _substring(node.this, max(1, written), min(1, written))
-    if unknown and text.find(exp.AggFunc):
-        return None
     if not _given(place, "this", "expression"):
         return None
     first = 1 if place.this is None else _whole(place.this)
@@ -766,11 +765,10 @@ def _dotted(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
 
 def _element(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write list_extract(list, 1) as list[1], which the parser has places from 0 in."""
+    """Write list_extract(list, 1) as list[1]."""
     match node.expressions:
         case [values, place] if (_whole(place) or 0) > 0 and _is_list(values, type_of):
-            first = exp.Literal.number((_whole(place) or 0) - 1)
-            return exp.Bracket(this=values, expressions=[first])
+            return exp.Bracket(this=values, expressions=[place])
     return None
 
 

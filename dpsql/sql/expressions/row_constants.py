@@ -174,7 +174,7 @@ def _path(node: exp.Expr) -> Objection | None:
 
 def _place(node: exp.Expr) -> Objection | None:
     place = whole_of(node.expressions[0]) if len(node.expressions) == 1 else None
-    if place is None or place >= MOST_OF_PLACES:
+    if place is None or not 1 <= place <= MOST_OF_PLACES:
         return (
             "x[…] over private rows is an element of a list, at a constant place from 1 on, or a "
             "field of a struct",

@@ -225,8 +225,7 @@ def _elements(listed: exp.Expr, rows: Relation) -> tuple[exp.Expr, exp.Expr] | N
                 delimiter=bare.expression.copy(),
                 part_index=exp.Literal.number(place),
             )
-        index = exp.Literal.number(place - 1)  # from 0 on, as the parser counts
-        return exp.Bracket(this=bare.copy(), expressions=[index])
+        return exp.Bracket(this=bare.copy(), expressions=[exp.Literal.number(place)])
 
     ifs = [
         exp.If(this=exp.Literal.number(place), true=at(place))

@@ -287,13 +287,10 @@ def _is_one(dimension: object) -> bool:
 
 
 def _place(index: exp.Expr) -> int:
-    """Read a place in a list: 1 for the first, -1 for the last; 0 for another.
-
-    A parser counts from 0.
-    """
+    """Read a place in a list: 1 for the first, -1 for the last; 0 for another."""
     if isinstance(index, exp.Neg) and isinstance(index.this, exp.Literal):
-        return -1 if index.this.name == "2" else 0
-    return 1 if isinstance(index, exp.Literal) and index.name == "0" else 0
+        return -1 if index.this.name == "1" else 0
+    return 1 if isinstance(index, exp.Literal) and index.name == "1" else 0
 
 
 def _number(value: int) -> exp.Expr:
