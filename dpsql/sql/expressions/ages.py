@@ -243,10 +243,19 @@ def compared_with_interval(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None
     if moments is None or length is None or not _COMPARED.hold(node):
         return None
     (later, earlier), (number, unit) = moments, length
+    below = comparison in (exp.LT, exp.LTE)
     if unit in _SECONDS and number * _SECONDS[unit] < _SHORTEST_MONTH:
         width = exp.Interval(this=exp.Literal.string(str(number)), unit=exp.var(unit.upper()))
         moved = exp.Add(this=earlier.copy(), expression=width)
-        return _of_finite(later, earlier, comparison(this=later.copy(), expression=moved))
+        test = comparison(this=later.copy(), expression=moved)
+        if number:  # near the last day of an engine, nothing is so much later
+            if below:
+                first = exp.LTE(this=later.copy(), expression=earlier.copy())
+                test = exp.paren(exp.or_(first, test))
+            else:
+                first = exp.GT(this=later.copy(), expression=earlier.copy())
+                test = exp.paren(exp.and_(first, test))
+        return _of_finite(later, earlier, test)
     if unit not in _MONTHS or not number or not is_date(later, type_of):
         return None
     least = comparison in (exp.GTE, exp.LT)
@@ -260,7 +269,6 @@ def compared_with_interval(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None
             exp.If(this=exp.LT(this=later.copy(), expression=earlier.copy()), true=exp.false()),
         ]
     )
-    below = comparison in (exp.LT, exp.LTE)
     return _of_finite(later, earlier, exp.paren(exp.Not(this=found)) if below else found)
 
 
@@ -276,8 +284,9 @@ def _of_finite(later: exp.Expr, earlier: exp.Expr, test: exp.Expr) -> exp.Expr:
 def _at_least_months(later: exp.Expr, earlier: exp.Expr, number: int) -> exp.Expr:
     """Write whether an age is some months, or a month less and the 30 days of one."""
     days = [exp.Day(this=each.copy()) for each in (later, earlier)]
-    length = exp.Day(this=exp.LastDay(this=earlier.copy()))
-    of_31 = exp.and_(_equal(exp.Sub(this=days[1], expression=days[0]), 1), _equal(length, 31))
+    long = [exp.Literal.number(month) for month in _OF_31_DAYS]
+    in_long = exp.In(this=exp.Month(this=earlier.copy()), expressions=long)
+    of_31 = exp.and_(_equal(exp.Sub(this=days[1], expression=days[0]), 1), in_long)
     all_days = _equal(exp.Sub(this=days[0].copy(), expression=days[1].copy()), 30)
     months = exp.paren(_plain_months(later, earlier))
     almost = exp.and_(_equal(months, number - 1), exp.paren(exp.or_(of_31, all_days)))
@@ -323,6 +332,7 @@ def _length(node: exp.Expr) -> tuple[int, str] | None:
     return None if found is None else (int(found[1]), found[2].lower())
 
 
+_OF_31_DAYS: Final = (1, 3, 5, 7, 8, 10, 12)
 _COMPARED: Final = NodeArguments("this expression")
 _INTERVAL: Final = NodeArguments("this unit")
 _LENGTH: Final = re.compile(
