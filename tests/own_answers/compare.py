@@ -108,6 +108,7 @@ _WORDS: Final = (
 )
 # Casts that other systems make without a word, which the engine wants to be written.
 _SILENT: Final = (
+    (re.compile(r"'\\m(\w+)\\M'"), r"'\\b\1\\b'"),
     (re.compile(r"\b(\w+_date|birthday|day) LIKE\b"), r"\1::VARCHAR LIKE"),
     (re.compile(r"\bsubstr\(birthday\b", re.I), "substr(birthday::VARCHAR"),
     (re.compile(r"\bTO_CHAR\((\w+), 'YYYY-\"Q\"Q'\)"), r"year(\1) || '-Q' || quarter(\1)"),

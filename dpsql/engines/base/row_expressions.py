@@ -41,7 +41,7 @@ from dpsql.engines.base.row_types import (
     number_type,
     shared_type,
 )
-from dpsql.engines.embedded.letters import lowered
+from dpsql.engines.embedded.letters import in_case
 from dpsql.engines.evidence.verdicts import Verdicts
 from dpsql.errors import QueryRefused
 from dpsql.syntax.arguments import (
@@ -60,7 +60,7 @@ from dpsql.syntax.row_functions import (
     TEXTS,
 )
 from dpsql.syntax.row_nodes import is_row_node
-from dpsql.syntax.text import to_sql
+from dpsql.syntax.text import display, to_sql
 
 _COMPARISONS: Final[Mapping[type[exp.Expr], tuple[str, Sql]]] = {
     exp.EQ: ("=", sql("=")),
@@ -139,7 +139,7 @@ class RowExpressions:
         """Write an expression whose value is read: lengths of time are computed with alone."""
         made = self.value(node)
         if made.type == INTERVAL:
-            what = f"a length of time, {to_sql(node)},"
+            what = f"a length of time, {display(node)},"
             raise self._refused(what, "it is computed with there alone", _LENGTHS_HINT)
         return made
 
@@ -608,7 +608,7 @@ class RowExpressions:
         operands = [self._text("like", part) for part in (node.this, node.expression)]
         pattern = operands[1].constant
         if isinstance(node, exp.ILike):
-            pattern = None if pattern is None else lowered(str(pattern))
+            pattern = None if pattern is None else in_case(str(pattern), "lower")
             small = [self._made("lower", [text], VARCHAR) for text in operands]
             if pattern is not None:  # some engines take no other pattern than a constant
                 small[1] = TypedValue(self._engine.text(pattern), VARCHAR)

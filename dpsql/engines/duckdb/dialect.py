@@ -19,10 +19,11 @@ from dpsql.core.sql_types import BIGINT, UNKNOWN, VARCHAR, SqlType
 from dpsql.core.wordlists import words
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.row_types import MOST_TEXT_BYTES
-from dpsql.engines.embedded.letters import lowered
+from dpsql.engines.embedded.letters import in_case
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT, one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.syntax.arguments import NodeArguments, extracted_part
+from dpsql.syntax.inner_types import inner_type
 from dpsql.syntax.patterns import ONE_CHARACTER, like_pattern, part_pattern
 from dpsql.syntax.row_functions import PARTS
 from dpsql.syntax.row_nodes import is_row_node
@@ -90,6 +91,25 @@ def _element(node: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=there, true=found)])
 
 
+def _with_lists(tree: exp.Expr, table: Table) -> exp.Expr:
+    """Cast arrays of a fixed size to lists where an element is read; uses up the tree.
+
+    DuckDB does so itself, but has no length of an array for :func:`_element`.
+    """
+
+    def type_of(column: exp.Column) -> SqlType | None:
+        found = table.column(column.name)
+        return None if found is None else found.type
+
+    for node in list(tree.find_all(exp.Bracket)):
+        type_ = inner_type(node.this, type_of)
+        element = None if type_ is None or type_.kind.endswith("[]") else type_.element
+        if element is not None:
+            listed = exp.cast(node.this.copy(), f"{element.text}[]", dialect="duckdb")
+            node.set("this", listed)
+    return tree
+
+
 def _part(node: exp.Expr) -> exp.Expr:
     mark, place = node.args["delimiter"].name, int(node.args["part_index"].name)
     pattern = exp.Literal.string(part_pattern(mark, place, backtracks=False))
@@ -105,7 +125,7 @@ def _like(node: exp.Expr) -> exp.Expr | None:
     text, given = node.this, str(node.expression.this)
     if not (without_case or ONE_CHARACTER in given):
         return None
-    pattern = like_pattern(lowered(given) if without_case else given, backtracks=False)
+    pattern = like_pattern(in_case(given, "lower") if without_case else given, backtracks=False)
     if pattern is None:
         return None
     if without_case:
@@ -127,12 +147,19 @@ _CALLED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr | None]]] =
 """How a node is called with its arguments; None if it is written as it is."""
 
 
-def _longer(node: exp.Expr) -> bool:
-    """Tell whether a replacement may take more bytes than it is put in the place of."""
+def _times_as_long(node: exp.Expr) -> int:
+    """Return how many times as many bytes as its text a replacement may have, rounding up."""
     put_, taken = (
         len(str(node.args[name].this).encode()) for name in ("replacement", "expression")
     )
-    return put_ > (taken if type(node) is exp.Replace else 1)
+    if type(node) is exp.Replace:
+        return max(1, -(-put_ // max(1, taken)))
+    return put_ + (put_ > 1)  # a pattern may match each letter, or between any two
+
+
+def _longer(node: exp.Expr) -> bool:
+    """Tell whether a replacement may take more bytes than it is put in the place of."""
+    return _times_as_long(node) > 1
 
 
 def _of_several(node: exp.Expr) -> bool:
@@ -150,6 +177,8 @@ _LARGER_THAN_TEXTS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], bool]]] =
     exp.StrPosition: _of_several,
 }
 """What takes many times the memory, or the time, of the texts that it is computed of; and when."""
+_COPIES: Final = 2
+"""Copies of the longest texts that are held for each row."""
 _TEXTS: Final = frozenset({"VARCHAR", "JSON"})
 _OF_TEXTS: Final = frozenset({"BLOB", "BIT"})
 
@@ -163,21 +192,35 @@ def _size(column: exp.Expr, type_: SqlType) -> exp.Expr | None:
     return None
 
 
+def _copies(node: exp.Expr) -> int:
+    """Count the texts of columns that a node's value may have copies of, at least two."""
+    copies: dict[int, int] = {}
+    for part in reversed(list(node.walk())):  # what is inside comes first
+        inside = sum(copies[id(each)] for each in part.iter_expressions())
+        if type(part) in (exp.Replace, exp.RegexpReplace):
+            inside *= max(1, _times_as_long(part))
+        copies[id(part)] = inside + isinstance(part, exp.Column)
+    return max(_COPIES, copies[id(node)])
+
+
 def _limited(tree: exp.Expr, table: Table) -> exp.Expr:
     """Read long values as NULL below what takes many times as much as they; uses up the tree.
 
+    A node's values are held for two thousand rows at once, those of all nodes together. So each
+    column may have as many bytes as two copies of the longest text have, over the copies in all.
     Of lists and records, whose texts are of any size, the whole is measured. They are the columns
     in the tree, so nothing is written twice, whatever stands between. What is computed of them is a
     column of the next SELECT, where it is looked at again.
     """
     larger = (n for n in tree.walk() if type(n) in _LARGER_THAN_TEXTS)
     found = [n for n in larger if _LARGER_THAN_TEXTS[type(n)](n)]
+    most = MOST_TEXT_BYTES * _COPIES // max(_COPIES, sum(_copies(node) for node in found))
     columns = {id(each): each for node in found for each in node.find_all(exp.Column)}
     for each in columns.values():
         column = table.column(each.name)
         size = None if column is None else _size(each.copy(), column.type)
         if size is not None:
-            few = exp.LT(this=size, expression=exp.Literal.number(MOST_TEXT_BYTES))
+            few = exp.LT(this=size, expression=exp.Literal.number(most))
             put(each, exp.Case(ifs=[exp.If(this=few, true=each.copy())]))
     return tree
 
@@ -258,7 +301,7 @@ class DuckDBDialect(Dialect):
         for part in tree.walk():
             if not (is_row_node(part) or _is_try(part)):
                 raise _not_written()
-        for part in _limited(tree, table).walk():
+        for part in _limited(_with_lists(tree, table), table).walk():
             if type(part) is exp.Extract or type(part) in _CALLED:
                 called.append(part)
         tree = _parts_called(tree, called)

@@ -48,8 +48,11 @@ def by_script(word: Literal["lower", "upper"]) -> list[tuple[str, str]]:
     return [(letters[first:end], others[first:end]) for first, end in parts]
 
 
-def lowered(text: str) -> str:
-    """Write a text in lower case, as DuckDB does."""
-    letters, others = other_case("lower")
-    ascii_, small = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
-    return text.translate(str.maketrans(ascii_ + letters, small + others))
+def in_case(text: str, word: Literal["lower", "upper"]) -> str:
+    """Write a text in lower or upper case, as DuckDB does."""
+    if not text.isascii():
+        letters, others = other_case(word)
+        text = text.translate(str.maketrans(letters, others))
+    small, large = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    given, wanted = (large, small) if word == "lower" else (small, large)
+    return text.translate(str.maketrans(given, wanted))

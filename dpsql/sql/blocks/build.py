@@ -32,12 +32,12 @@ from dpsql.sql.blocks.listed import ListedGroups, by_group, listing_of
 from dpsql.sql.blocks.time_bounds import STEP_NUMBER
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.comparisons import refuse_unlike
-from dpsql.sql.expressions.inner_types import INSIDE, inner_type
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
 from dpsql.sql.lineage.samples import sample_share
 from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.inner_types import INSIDE, inner_type
 from dpsql.syntax.options import AskedOptions
 from dpsql.syntax.other_words import INSTEAD
 from dpsql.syntax.parse import refuse_deep

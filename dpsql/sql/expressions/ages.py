@@ -249,12 +249,11 @@ def compared_with_interval(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None
         moved = exp.Add(this=earlier.copy(), expression=width)
         test = comparison(this=later.copy(), expression=moved)
         if number:  # near the last day of an engine, nothing is so much later
+            positive = exp.GT(this=later.copy(), expression=earlier.copy())
             if below:
-                first = exp.LTE(this=later.copy(), expression=earlier.copy())
-                test = exp.paren(exp.or_(first, test))
+                test = exp.paren(exp.or_(exp.Not(this=positive), test))
             else:
-                first = exp.GT(this=later.copy(), expression=earlier.copy())
-                test = exp.paren(exp.and_(first, test))
+                test = exp.paren(exp.and_(positive, test))
         return _of_finite(later, earlier, test)
     if unit not in _MONTHS or not number or not is_date(later, type_of):
         return None

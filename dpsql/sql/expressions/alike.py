@@ -14,12 +14,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from functools import reduce
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from sqlglot import exp
 
 from dpsql.core.schema import fold
 from dpsql.core.sql_types import BOOLEAN, DATE, SqlType
+from dpsql.engines.embedded.letters import in_case
 from dpsql.sql.expressions import bits
 from dpsql.sql.expressions.ages import (
     compared_with_interval,
@@ -38,7 +39,6 @@ from dpsql.sql.expressions.edited_texts import (
     part_before,
     replaced_at,
 )
-from dpsql.sql.expressions.inner_types import inner_type
 from dpsql.sql.expressions.moments_in_steps import months_added, of_seconds, periods_apart
 from dpsql.sql.expressions.silent_casts import (
     NUMBERS_OF_TEXTS,
@@ -49,6 +49,7 @@ from dpsql.sql.expressions.silent_casts import (
 )
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.dialect import WRITTEN_NAME, PrivateDuckDB
+from dpsql.syntax.inner_types import inner_type
 from dpsql.syntax.json_paths import JsonPath, read_path, write_path
 from dpsql.syntax.moment_formats import BLANK_PADDED, of_date_format, of_pattern, of_to_char
 from dpsql.syntax.moment_words import divides_day
@@ -163,6 +164,23 @@ def _word(node: object) -> str | None:
 def _given(node: exp.Expr, *names: str) -> bool:
     """Tell whether a node has no arguments but these."""
     return all(name in names or not value for name, value in node.args.items())
+
+
+def _one_text(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write constant texts that are put together as one: ``s LIKE ? || '%'``."""
+    parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
+    texts = [_text(part.unnest()) for part in parts]
+    if not texts or None in texts:
+        return None
+    return exp.Literal.string("".join(text for text in texts if text is not None))
+
+
+def _in_case(word: Literal["lower", "upper"]) -> _Make:
+    def make(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+        text = _text(node.this.unnest())
+        return None if text is None else exp.Literal.string(in_case(text, word))
+
+    return make
 
 
 # -- dates ----------------------------------------------------------------------------------------
@@ -1325,6 +1343,10 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.Dot: _first(_dotted, _method),
     exp.JSONExtractScalar: _json_part,
     exp.Collate: _collated,
+    exp.Concat: _one_text,
+    exp.Lower: _in_case("lower"),
+    exp.Upper: _in_case("upper"),
+    exp.DPipe: _one_text,
     exp.ConcatWs: _joined_by,
     exp.WidthBucket: _bucketed,
     exp.Pad: _padded,

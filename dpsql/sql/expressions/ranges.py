@@ -20,9 +20,9 @@ from sqlglot import exp
 from dpsql.core.schema import Table, fold
 from dpsql.core.sql_types import BOOLEAN, DATE, DOUBLE, SqlType
 from dpsql.policy.model import ColumnPolicy, TablePolicy
-from dpsql.sql.expressions.inner_types import INSIDE, inner_type
 from dpsql.sql.expressions.moments import DAY_SECONDS, moment_range, moment_type
 from dpsql.syntax.arguments import Rules, branches, extracted_part, grouped_rules
+from dpsql.syntax.inner_types import INSIDE, inner_type
 from dpsql.syntax.row_functions import (
     MOMENTS,
     PARTS,

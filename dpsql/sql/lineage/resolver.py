@@ -266,9 +266,11 @@ class Lineage:
     def _of_sources(self, select: exp.Select, scope: Scope) -> Relation | None:
         """Resolve the rows of a SELECT's FROM, before its WHERE; None if they are not all rows.
 
-        None too if private tables are read but none of their rows come through: the statement
-        reads released groups. Raises as :meth:`of_from`.
+        None too without a FROM, and if private tables are read but none of their rows come through:
+        the statement reads released groups. Raises as :meth:`of_from`.
         """
+        if select.args.get("from_") is None:
+            return None
         joins = select.args.get("joins") or ()
         return self._all_joined(select.args["from_"].this, joins, select.args.get("where"), scope)
 
