@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dpsql.core.formatting import printable
+from dpsql.core.formatting import printable, several
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan
 
@@ -85,7 +85,9 @@ def rows_per_group(plan: BlockPlan) -> str:
     """Word the bound on a unit's rows in a group, for aggregates without bounds of their own."""
     most = plan.block.parameters.rows_limit
     distinct = any(m.measure.kind is MeasureKind.DISTINCT for m in plan.measures)
-    values = f"{most} rows and {most} distinct values" if distinct else f"{most} rows"
+    values = several(most, "row")
+    if distinct:
+        values += f" and {several(most, 'distinct value')}"
     return f"at most {values} per unit and group"
 
 

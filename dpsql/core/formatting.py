@@ -32,6 +32,15 @@ def significant(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
+def several(number: int, thing: str) -> str:
+    """Count things, thousands separated.
+
+    >>> several(1, "row"), several(1234, "group")
+    ('1 row', '1,234 groups')
+    """
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
 def figure_above(value: float) -> str:
     """Round a figure up to three digits at least, so that statements about it stay true.
 

@@ -19,7 +19,7 @@ from dpsql.accuracy.wording import (
     score_unit,
     unit_words,
 )
-from dpsql.core.formatting import figure_above
+from dpsql.core.formatting import figure_above, several
 from dpsql.core.sql import Sql, name, sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, PrivateReader, Scratch
@@ -267,15 +267,15 @@ class GroupsKind(ReleaseKind):
         rows = rows_per_group(plan)
         if bounding is not None and bounding.weighted:
             return (
-                f"at most {bounding.kept} groups per unit (sampled by a salted hash), weighing at "
-                f"most {bounding.groups} together in l2, {rows}"
+                f"at most {several(bounding.kept, 'group')} per unit (sampled by a salted hash), "
+                f"weighing at most {bounding.groups} together in l2, {rows}"
             )
         if bounding is not None:
             weighing = parameters.contribution_bounding is ContributionBounding.WEIGHT
             cannot = "this mechanism" if plan.block.weighted else "a count of distinct values"
             why = f", as {cannot} cannot weigh units" if weighing else ""
             sampled = f"(sampled by a salted hash{why})"
-            return f"at most {bounding.groups} groups per unit {sampled}, {rows}"
+            return f"at most {several(bounding.groups, 'group')} per unit {sampled}, {rows}"
         if not plan.block.keys:
             return rows.replace("unit and group", "unit")
         return f"a unit may touch all {plan.groups} {plan.block.known_word} groups, {rows}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from dpsql.accuracy.appearance import large_enough
 from dpsql.accuracy.wording import UNBOUNDED, Part, rows_per_group, score_unit
-from dpsql.core.formatting import figure_above, ordinal
+from dpsql.core.formatting import figure_above, ordinal, several
 from dpsql.core.sql import Sql, join, sql
 from dpsql.ir.plan import BlockPlan, ColumnFigure, ReleaseNoise
 from dpsql.kinds.groups import GroupsKind
@@ -77,7 +77,7 @@ class RankedKind(GroupsKind):
         assert plan.block.top_k is not None
         limit, floor = plan.block.top_k.limit, plan.block.parameters.min_units_per_group - 1
         yield (
-            f"At most {limit:,} group{'s' * (limit > 1)} come{'s' * (limit == 1)} out. One clears "
+            f"At most {several(limit, 'group')} come{'s' * (limit == 1)} out. One clears "
             f"the threshold at least half the time {above} (above {floor:,} if there are not so "
             f"many), and at least 95% of the time at {surely}{self._if_bounded}."
         )

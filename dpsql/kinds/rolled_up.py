@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpsql.accuracy.wording import Part, printable_name
+from dpsql.core.formatting import several
 from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure, RolledUp
 from dpsql.kinds.groups import GroupsKind
@@ -95,11 +96,11 @@ class RolledUpKind(GroupsKind):
         groups = f"sums of {rolled_up.groups:,} groups" if rolled_up.groups > 1 else "those"
         kept = ""
         if rolled_up.kept is not None:
-            kept = f"at most {rolled_up.kept:,} group{'s' * (rolled_up.kept > 1)} and "
+            kept = f"at most {several(rolled_up.kept, 'group')} and "
         rows = self.plan.block.parameters.rows_limit
         text = (
-            f"{groups} of {release}, bounded as it was: of each unit {kept}at most {rows:,} rows "
-            "in each of its groups"
+            f"{groups} of {release}, bounded as it was: of each unit {kept}at most "
+            f"{several(rows, 'row')} in each of its groups"
         )
         if rolled_up.over:
             over = " or ".join(map(printable_name, rolled_up.over))

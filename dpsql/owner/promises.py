@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.formatting import printable
+from dpsql.core.formatting import printable, several
 from dpsql.core.quoting import ROW_ID, table_sql
 from dpsql.core.schema import fold
 from dpsql.core.sql import Sql, join, sql
@@ -120,7 +120,7 @@ def _of_table(policy: Policy, table: TablePolicy, engine: Engine) -> Iterator[Fi
     unit = policy.unit_name(table)
     if table.rows_per_unit is not None:
         most = table.rows_per_unit
-        what = f"a {unit} has at most {most} row{'s' * (most > 1)} here by the policy"
+        what = f"a {unit} has at most {several(most, 'row')} here by the policy"
         hint = "Raise or remove rows_per_unit, or mend the data."
         found = _count(engine, policy, _too_many(rows, most, dialect), scanned(rows.rows))
         yield from _finding(str(table.name), what, f"have more: of these {most} count", hint, found)

@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+from dpsql.core.formatting import several
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block, TopK
@@ -82,7 +83,7 @@ def _every_group(
     if block.weighted and block.measures and cap is not None:
         return _every_weighted_group(block, budget, cap)
     split, share = budget.whole(), max(1, len(measured(block)))
-    reach = "a unit may touch every group" if cap is None else f"at most {cap} groups per unit"
+    reach = f"at most {several(cap, 'group')} per unit" if cap else "a unit may touch every group"
     composed = composed_noise(block, split.price(share))
     every = KNOWN_DOMAIN.built(Sizes(domain=size), split.price())
     make = partial(_option, block, every, size, cap, sharing)
@@ -145,7 +146,7 @@ def _largest(block: Block, top_k: TopK, budget: QueryBudget, size: int) -> list[
     composed = composed_noise(block, price)
 
     def offered(cap: int | None, sharing: bool) -> list[Option]:
-        reach = "any number of groups" if cap is None else f"at most {cap} groups per unit"
+        reach = f"at most {several(cap, 'group')} per unit" if cap else "any number of groups"
         make = partial(_option, block, selection, top_k.limit, cap, sharing)
         return [make(composed, split.conversion, reach, position)]
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from dpsql.core.formatting import several
 from dpsql.errors import ParameterError
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block, TopK
@@ -252,7 +253,7 @@ class _TopK:
     ) -> Option:
         bounding = None if cap is None else Bounding.sample(cap)
         plan = BlockPlan(self.block, selection, values, self.score, groups, bounding, conversion)
-        variant = f"at most {cap} groups per unit" if cap is not None else "any number of groups"
+        variant = f"at most {several(cap, 'group')} per unit" if cap else "any number of groups"
         needed = selection.score_for_inclusion(0.95)
         assert needed is not None
         found = self.block.bounds_found

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.core.formatting import figure_above, ordinal, percent, printable, significant
+from dpsql.core.formatting import figure_above, ordinal, percent, printable, several, significant
 from dpsql.ir.plan import ColumnFigure, Maker
 from dpsql.kinds.summary import COUNTED
 from dpsql.policy.limits import Limits, ResourceFailures
@@ -112,7 +112,7 @@ def _prices(explanation: Explanation) -> Table:
     _row(grid, "Pays", text)
     if explanation.delta_buys is not None:
         bought = explanation.delta_buys
-        text = f"the account's δ is for {bought:,} such question{'s' * (bought != 1)} in all"
+        text = f"the account's δ is for {several(bought, 'such question')} in all"
         _row(grid, "δ", text)
     if explanation.earlier:
         _row(grid, "Pools", _pooled(explanation))

@@ -18,6 +18,7 @@ from dpsql.core.formatting import (
     fixed,
     level,
     printable,
+    several,
 )
 from dpsql.present.explanation import explanation_panel
 from dpsql.present.tables import bare, titled
@@ -92,7 +93,7 @@ def _texts(column: ResultColumn, index: int) -> list[Text]:
 
 def more(hidden: int) -> str:
     """Write the line below rows that were cut, saying how many."""
-    return f"… {hidden:,} more row{'s' * (hidden != 1)}"
+    return f"… {several(hidden, 'more row')}"
 
 
 def text_columns(

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Final
 
 from dpsql.accuracy.wording import printable_name
+from dpsql.core.formatting import several
 from dpsql.core.periods import Period
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ir.query import Block, BoundsFound, UnboundedValue, range_text
@@ -162,9 +163,9 @@ class ViewDefinition:
             return
         parts = [f"each {block.unit_name}"]
         if bounds.rows is not None:
-            parts.insert(0, f"at most {bounds.rows:,} row{'s' * (bounds.rows > 1)} of")
+            parts.insert(0, f"at most {several(bounds.rows, 'row')} of")
         if bounds.groups is not None:
-            parts.append(f"in at most {bounds.groups:,} group{'s' * (bounds.groups > 1)}")
+            parts.append(f"in at most {several(bounds.groups, 'group')}")
         words = f"counts {' '.join(parts)}, over all of its steps"
         yield ViewBounds(words, NONE not in (drawn.rows, drawn.groups))
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from dpsql.core.formatting import several
 from dpsql.ir.plan import PreparedBoundsChoice, PreparedValueBounds
 from dpsql.privacy.mechanisms.bounds_choice import NONE
 from dpsql.privacy.streams.mechanism import few_steps
@@ -66,12 +67,12 @@ def _drawn(view: PreparedView) -> Iterator[str]:
 
 def _bounding(plan: ViewPlan) -> str:
     """Word the bound on a unit's contributions over all steps."""
-    rows = f"{plan.block.parameters.rows_limit:,} rows"
+    rows = several(plan.block.parameters.rows_limit, "row")
     if not plan.block.keys:
         return f"at most {rows} per unit over all steps"
     groups = "any number of groups"
     if plan.groups is not None:
-        groups = f"its first {plan.groups:,} group{'s' * (plan.groups > 1)}"
+        groups = f"its first {several(plan.groups, 'group')}"
     at = "at its first step only" if plan.one_step else "at any step"
     each = (
         f"{plan.reaches[0]:,} to the count of each" if plan.mechanism.chooses else f"{rows} in each"

@@ -176,7 +176,7 @@ def test_no_more_groups_than_are_left_are_protected(connection: dpsql.Connection
     assert (
         connection.explain(two, max_groups_contributed=1)
         .blocks[0]
-        .bounding.startswith("at most 1 groups per unit")
+        .bounding.startswith("at most 1 group per unit")
     )
 
 

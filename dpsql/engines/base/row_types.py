@@ -20,6 +20,10 @@ INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 """The kinds of integers, from narrow to wide."""
 EXACT: Final = frozenset({*INTEGERS, "DECIMAL"})
 MOST_DIGITS: Final = 38
+MOST_OF_COMPUTED: Final = 100
+"""Bytes of a pattern of LIKE that columns are part of."""
+PIECES_BETWEEN: Final = "%.*%.*[^%]"
+"""A regular expression of patterns of LIKE with a piece between two %, for which all is tried."""
 MOST_TEXT_BYTES: Final = 2**19
 """Bytes that no text has on a server: of 1664, as many as a row of PostgreSQL has, a gigabyte."""
 BLANKS: Final = "".join(

@@ -18,7 +18,7 @@ from dpsql.core.sql import Sql, Written, digits, join, literal, sql, written_as
 from dpsql.core.sql_types import BIGINT, UNKNOWN, VARCHAR, SqlType
 from dpsql.core.wordlists import words
 from dpsql.engines.base.dialect import Dialect
-from dpsql.engines.base.row_types import MOST_TEXT_BYTES
+from dpsql.engines.base.row_types import MOST_OF_COMPUTED, MOST_TEXT_BYTES, PIECES_BETWEEN
 from dpsql.engines.embedded.letters import in_case
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT, one_spelling
 from dpsql.errors import QueryRefused
@@ -55,9 +55,9 @@ def _parts_called(tree: exp.Expr, nodes: Sequence[exp.Expr]) -> exp.Expr:
     """Write EXTRACT(hour FROM t) as hour(t), and parts of values as functions of these.
 
     The first is the function that all versions of DuckDB plan, the others need no brackets. Uses
-    up the tree, of which ``nodes`` are written so.
+    up the tree, of which ``nodes`` are written so, what is inside first: some are written twice.
     """
-    for node in nodes:
+    for node in reversed(nodes):
         call: exp.Expr | None
         if type(node) in _CALLED:
             call = _CALLED[type(node)](node)
@@ -122,6 +122,8 @@ def _like(node: exp.Expr) -> exp.Expr | None:
     Version 1.5 tries each place of a text for each %, if a piece has a _ or the case is ignored.
     """
     without_case = type(node) is exp.ILike
+    if not isinstance(node.expression, exp.Literal):
+        return _like_computed(node)
     text, given = node.this, str(node.expression.this)
     if not (without_case or ONE_CHARACTER in given):
         return None
@@ -132,6 +134,20 @@ def _like(node: exp.Expr) -> exp.Expr | None:
         text = exp.Lower(this=text)
     found = _call("regexp_matches", text, exp.Literal.string(pattern))
     return exp.Not(this=found) if node.args.get("negate") else found
+
+
+def _like_computed(node: exp.Expr) -> exp.Expr:
+    """Match a pattern that columns are part of, NULL where it is long or has pieces between two %.
+
+    DuckDB tries all of a pattern at each place of a text then, and no more.
+    """
+    pattern = node.expression
+    short = exp.LTE(
+        this=_call("strlen", pattern.copy()), expression=exp.Literal.number(MOST_OF_COMPUTED)
+    )
+    between = _call("regexp_matches", pattern.copy(), exp.Literal.string(f"(?s){PIECES_BETWEEN}"))
+    found = node.copy()
+    return exp.Case(ifs=[exp.If(this=exp.and_(short, exp.Not(this=between)), true=found)])
 
 
 _CALLED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr | None]]] = {
@@ -175,6 +191,8 @@ _LARGER_THAN_TEXTS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], bool]]] =
     exp.Levenshtein: lambda node: True,  # a step for each letter of the constant
     exp.Contains: _of_several,  # version 1.5 compares each place with the whole of the other
     exp.StrPosition: _of_several,
+    exp.Like: _of_several,  # each place, with the whole of a pattern that columns are part of
+    exp.ILike: _of_several,
 }
 """What takes many times the memory, or the time, of the texts that it is computed of; and when."""
 _COPIES: Final = 2

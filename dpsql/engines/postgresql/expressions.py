@@ -15,11 +15,17 @@ from typing import Final, Literal
 
 from sqlglot import exp
 
-from dpsql.core.sql import Sql, bare_word, digits, join, literal, number, sql
+from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, digits, join, literal, number, sql
 from dpsql.core.sql_types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, SqlType
 from dpsql.engines.base.row_engine import Refusing, RowEngine, Write, named_by_number
 from dpsql.engines.base.row_expressions import number_value
-from dpsql.engines.base.row_types import INTEGERS, MOST_TEXT_BYTES, TypedValue
+from dpsql.engines.base.row_types import (
+    INTEGERS,
+    MOST_OF_COMPUTED,
+    MOST_TEXT_BYTES,
+    PIECES_BETWEEN,
+    TypedValue,
+)
 from dpsql.engines.embedded.letters import by_script
 from dpsql.engines.postgresql import types as pg
 from dpsql.engines.postgresql.reading import within_years
@@ -423,6 +429,20 @@ def _substring(text: Sql, first: int, *size: int) -> Sql:
     return sql("substr({}, {})", text, join(", ", [place, *map(digits, size)]))
 
 
+def _like(negated: Sql) -> Callable[..., Sql]:
+    """Write LIKE; with a pattern that columns are part of, NULL where DuckDB is not asked."""
+
+    def write(text: Sql, pattern: Sql, given: object) -> Sql:
+        made = sql("({} {}LIKE {} ESCAPE '')", text, negated, pattern)
+        if isinstance(given, str):
+            return made
+        short = sql("octet_length({}) <= {}", pattern, MOST_OF_COMPUTED)
+        plain = sql("{} !~ {}", pattern, literal(PIECES_BETWEEN))
+        return sql("CASE WHEN {} AND {} THEN {} END", short, plain, made)
+
+    return write
+
+
 def _replaced(text: Sql, taken: str, put: str) -> Sql:
     """Write replace, NULL where the result could be longer than any text that is read."""
     most = MOST_TEXT_BYTES // max(1, len(put.encode()))
@@ -699,8 +719,8 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         **dict.fromkeys(("trim", "trim both"), _trimmed(sql("btrim"))),
         "ltrim": _trimmed(sql("ltrim")),
         "rtrim": _trimmed(sql("rtrim")),
-        "like": lambda v, pattern, _: sql("({} LIKE {} ESCAPE '')", v, pattern),
-        "not like": lambda v, pattern, _: sql("({} NOT LIKE {} ESCAPE '')", v, pattern),
+        "like": _like(EMPTY_SQL),
+        "not like": _like(sql("NOT ")),
         "contains": lambda v, part: sql("(strpos({}, {}) > 0)", v, part),
         "starts_with": lambda v, part: sql("starts_with({}, {})", v, part),
         "ends_with": lambda v, part: sql("(right({}, char_length({p})) = {p})", v, p=part),

@@ -131,7 +131,8 @@ class SetUnion(Usual):
     @property
     def bounding(self) -> str:
         """What bounds a unit's weights."""
-        groups = f"at most {self.groups} groups per unit (sampled by a salted hash)"
+        most = f"{self.groups} group{'s' * (self.groups != 1)}"
+        groups = f"at most {most} per unit (sampled by a salted hash)"
         return f"{groups}, together of weight 1 in l{self.norm}"
 
     @property
