@@ -172,6 +172,18 @@ def test_many_copies_of_long_texts_take_no_more_memory_than_two(as_written: bool
 
 
 @pytest.mark.usefixtures("no_noise", "discovered_keys")
+@pytest.mark.parametrize(
+    "pattern",
+    ["('%' || ('A' || '%b'))", "lower('%A%B')", "(('%a%b'))", "concat('%', 'a', '%b')"],
+)
+def test_constant_patterns_are_one_text(connection: dpsql.Connection, pattern: str) -> None:
+    either = f"concat(s, 'b') LIKE {pattern} OR concat(s, 'b') ILIKE {pattern}"
+    assert connection.sql(f"SELECT count(*) FROM t WHERE {either}").fetchall() == [(60,)]
+    with fails_with("expression_not_allowed"):
+        connection.explain("SELECT count(*) FROM t WHERE s LIKE chr(37) || 'a%b'")
+
+
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
 def test_bits_and_codes_are_summed(connection: dpsql.Connection) -> None:
     ((bits, codes),) = connection.sql("SELECT sum(bit_count(k)), sum(ascii(s)) FROM t").fetchall()
     assert bits == sum(number.bit_count() for number in range(60))

@@ -168,9 +168,9 @@ def _times_as_long(node: exp.Expr) -> int:
     put_, taken = (
         len(str(node.args[name].this).encode()) for name in ("replacement", "expression")
     )
-    if type(node) is exp.Replace:
-        return max(1, -(-put_ // max(1, taken)))
-    return put_ + (put_ > 1)  # a pattern may match each letter, or between any two
+    # A pattern may match each letter, or between any two.
+    times = -(-put_ // max(1, taken)) if type(node) is exp.Replace else put_ + (put_ > 1)
+    return max(1, times)
 
 
 def _longer(node: exp.Expr) -> bool:
@@ -182,6 +182,10 @@ def _of_several(node: exp.Expr) -> bool:
     return len(list(islice(node.find_all(exp.Column), 2))) > 1
 
 
+def _by_columns(node: exp.Expr) -> bool:
+    return node.expression.find(exp.Column) is not None
+
+
 _LARGER_THAN_TEXTS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], bool]]] = {
     exp.Concat: _of_several,
     exp.DPipe: _of_several,
@@ -191,8 +195,8 @@ _LARGER_THAN_TEXTS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], bool]]] =
     exp.Levenshtein: lambda node: True,  # a step for each letter of the constant
     exp.Contains: _of_several,  # version 1.5 compares each place with the whole of the other
     exp.StrPosition: _of_several,
-    exp.Like: _of_several,  # each place, with the whole of a pattern that columns are part of
-    exp.ILike: _of_several,
+    exp.Like: _by_columns,  # each place, with the whole of the pattern
+    exp.ILike: _by_columns,
 }
 """What takes many times the memory, or the time, of the texts that it is computed of; and when."""
 _COPIES: Final = 2
@@ -210,15 +214,15 @@ def _size(column: exp.Expr, type_: SqlType) -> exp.Expr | None:
     return None
 
 
-def _copies(node: exp.Expr) -> int:
-    """Count the texts of columns that a node's value may have copies of, at least two."""
+def _copies(tree: exp.Expr) -> Mapping[int, int]:
+    """Count the texts of columns that each node's value may have copies of, by its ``id``."""
     copies: dict[int, int] = {}
-    for part in reversed(list(node.walk())):  # what is inside comes first
+    for part in reversed(list(tree.walk())):  # what is inside comes first
         inside = sum(copies[id(each)] for each in part.iter_expressions())
         if type(part) in (exp.Replace, exp.RegexpReplace):
-            inside *= max(1, _times_as_long(part))
+            inside *= _times_as_long(part)
         copies[id(part)] = inside + isinstance(part, exp.Column)
-    return max(_COPIES, copies[id(node)])
+    return copies
 
 
 def _limited(tree: exp.Expr, table: Table) -> exp.Expr:
@@ -232,7 +236,11 @@ def _limited(tree: exp.Expr, table: Table) -> exp.Expr:
     """
     larger = (n for n in tree.walk() if type(n) in _LARGER_THAN_TEXTS)
     found = [n for n in larger if _LARGER_THAN_TEXTS[type(n)](n)]
-    most = MOST_TEXT_BYTES * _COPIES // max(_COPIES, sum(_copies(node) for node in found))
+    if not found:
+        return tree
+    copies = _copies(tree)
+    whole = sum(max(_COPIES, copies[id(node)]) for node in found)
+    most = MOST_TEXT_BYTES * _COPIES // max(_COPIES, whole)
     columns = {id(each): each for node in found for each in node.find_all(exp.Column)}
     for each in columns.values():
         column = table.column(each.name)

@@ -167,9 +167,8 @@ def _given(node: exp.Expr, *names: str) -> bool:
 
 
 def _one_text(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-    """Write constant texts that are put together as one: ``s LIKE ? || '%'``."""
-    parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
-    texts = [_text(part.unnest()) for part in parts]
+    """Write constant texts that are put together, or in brackets: ``s LIKE (? || '%')``."""
+    texts = [_text(part) for part in node.iter_expressions()]
     if not texts or None in texts:
         return None
     return exp.Literal.string("".join(text for text in texts if text is not None))
@@ -177,7 +176,7 @@ def _one_text(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
 
 def _in_case(word: Literal["lower", "upper"]) -> _Make:
     def make(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
-        text = _text(node.this.unnest())
+        text = _text(node.this)
         return None if text is None else exp.Literal.string(in_case(text, word))
 
     return make
@@ -1343,10 +1342,9 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.Dot: _first(_dotted, _method),
     exp.JSONExtractScalar: _json_part,
     exp.Collate: _collated,
-    exp.Concat: _one_text,
+    **dict.fromkeys((exp.Paren, exp.Concat, exp.DPipe), _one_text),
     exp.Lower: _in_case("lower"),
     exp.Upper: _in_case("upper"),
-    exp.DPipe: _one_text,
     exp.ConcatWs: _joined_by,
     exp.WidthBucket: _bucketed,
     exp.Pad: _padded,
