@@ -737,7 +737,7 @@ expression_not_allowed: select count(*) from visits where list_sum([k]) = 1
 expression_not_allowed: select count(*) from visits where hash(s) = 1
 answers: select count(*) from visits where chr(k * 1000000) is null or sin(1e308 * k) is null or acos(k) > 1
 expression_not_allowed: select count(*) from visits where levenshtein(s, s) = 0
-expression_not_allowed: select count(*) from visits where s like s
+answers: select count(*) from visits where s like s
 expression_not_allowed: select count(*) from visits where s like '%a_____________________%b'
 answers: select count(*) from visits where (k, n) in ((1,2))
 expression_not_allowed: select count(*) from visits where s::int[] is null

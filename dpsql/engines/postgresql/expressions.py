@@ -437,7 +437,7 @@ def _like(negated: Sql) -> Callable[..., Sql]:
         if isinstance(given, str):
             return made
         short = sql("octet_length({}) <= {}", pattern, MOST_OF_COMPUTED)
-        plain = sql("{} !~ {}", pattern, literal(PIECES_BETWEEN))
+        plain = sql("NOT {} ~ {}", pattern, literal(PIECES_BETWEEN))
         return sql("CASE WHEN {} AND {} THEN {} END", short, plain, made)
 
     return write
