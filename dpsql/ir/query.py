@@ -188,7 +188,7 @@ class NoiseColumn:
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Block:
     """A private block: aggregates per group of keys over the rows of a source.
 
@@ -263,6 +263,18 @@ class Block:
     def rows_are_units(self) -> bool:
         """True if each row is a unit of its own: every unit has one row, by construction."""
         return any(isinstance(node, EachRow) for node in bottom_up(self.source.rows))
+
+    @property
+    def valued(self) -> tuple[exp.Expr, ...]:
+        """What it computes of each row: its keys, then the values that it measures."""
+        measured = (each.argument for each in self.measures if each.argument is not None)
+        ranked = (each.ranked.argument for each in self.quantiles)
+        return (*(key.expression for key in self.keys), *measured, *ranked)
+
+    @property
+    def computed(self) -> tuple[exp.Expr, ...]:
+        """What it computes of each row, its condition last."""
+        return self.valued if self.condition is None else (*self.valued, self.condition)
 
     @property
     def known_domain(self) -> bool:

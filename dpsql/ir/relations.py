@@ -416,6 +416,21 @@ def bottom_up(rows: RowSet, known: Container[int] = ()) -> Iterator[RowSet]:
             waiting += [(source, False) for source in reversed(node.sources)]
 
 
+def computed_by(node: RowSet) -> tuple[exp.Expr, ...]:
+    """Return the expressions that a node computes of its sources' rows, conditions included."""
+    match node:
+        case Filter():
+            return (node.condition,)
+        case Extend():
+            return tuple(made.expression for made in node.computed)
+        case PerUnit():
+            keys = (key.expression for key in node.keys)
+            return (*keys, *(v.argument for v in node.values if v.argument is not None))
+        case Join() | SemiJoin():
+            return node.conditions
+    return ()
+
+
 def unnumbered(rows: RowSet) -> RowSet:
     """Return a relation of the same columns, with 0 for the number of each row that is a unit.
 

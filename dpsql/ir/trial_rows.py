@@ -36,6 +36,7 @@ from dpsql.ir.relations import (
     SetOperator,
     Typed,
     bottom_up,
+    computed_by,
     rebuilt,
 )
 
@@ -92,17 +93,11 @@ def computed_steps(rows: RowSet) -> Iterator[tuple[RowSet, tuple[exp.Expr, ...]]
     """Yield what each step of a relation computes of rows, and these rows without conditions."""
     for node in bottom_up(rows):
         match node:
-            case Filter():
-                yield unfiltered(node.source), (node.condition,)
-            case Extend():
-                yield unfiltered(node.source), tuple(made.expression for made in node.computed)
-            case PerUnit():
-                keys = (key.expression for key in node.keys)
-                arguments = (v.argument for v in node.values if v.argument is not None)
-                yield unfiltered(node.source), (*keys, *arguments)
+            case Filter() | Extend() | PerUnit():
+                yield unfiltered(node.source), computed_by(node)
             case Join() | SemiJoin():
                 sides = unfiltered(node.left), unfiltered(node.right)
-                compared = filterfalse(_pairs_columns, _conjuncts(node.conditions))
+                compared = filterfalse(_pairs_columns, _conjuncts(computed_by(node)))
                 yield _meeting(*sides, JoinKind.INNER, ()), tuple(compared)
 
 

@@ -78,6 +78,7 @@ KEPT = {
     "sorts_rows",
     "to_group",
     "type_of",
+    "copies",
     "try_",
     "try_truth",
     "comparison_family",

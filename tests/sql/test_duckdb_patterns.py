@@ -171,6 +171,48 @@ def test_many_copies_of_long_texts_take_no_more_memory_than_two(as_written: bool
     assert (done.returncode == 0) == as_written, done.stderr
 
 
+SEVERAL = """
+import resource, sys, duckdb, dpsql
+from pathlib import Path
+from dpsql.engines.duckdb.dialect import DuckDBDialect
+place = Path(sys.argv[1])
+with duckdb.connect(place / "t.duckdb", config={"threads": "1"}) as owner:
+    owner.execute(
+        "CREATE TABLE t AS "
+        "SELECT i AS uid, repeat('a', 250_000) AS s, 'b' AS c FROM range(2048) r(i)"
+    )
+(place / "policies.yaml").write_text(
+    "version: 1\\ndataset: d\\naccounts: {ana: {epsilon: 100, delta: 0.001}}\\n"
+    "tables: {t: {privacy_unit: uid}}\\n"
+)
+if sys.argv[2] == "each":
+    DuckDBDialect.copies = lambda self, tree: 0
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+bounds = "contribution_bounds_per_row => (0, 10)"
+sums = (f"SUM(length({sys.argv[3].format(n=n)}), {bounds}) AS a{n}" for n in range(12))
+with dpsql.connect(place / "t.duckdb", place / "policies.yaml", analyst="ana") as connection:
+    print(connection.sql(f"SELECT {', '.join(sums)} FROM t", epsilon=1, delta=1e-6))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", ["s || c || '{n}'", "reverse(trim(lower(s), 'x{n}'))"])
+@pytest.mark.parametrize("shared", ["all", "each"])
+def test_expressions_of_one_statement_share_the_memory_for_copies(
+    shared: str, made: str, tmp_path: Path
+) -> None:
+    """Each for itself is the control."""
+    done = subprocess.run(
+        [sys.executable, "-c", SEVERAL, tmp_path, shared, made],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode == 0) == (shared == "all"), done.stderr
+    assert ("EngineError" in done.stderr) == (shared == "each")
+
+
 @pytest.mark.usefixtures("no_noise", "discovered_keys")
 @pytest.mark.parametrize(
     "pattern",

@@ -433,10 +433,10 @@ class TimidDialect(DuckDBDialect):
 
     __slots__ = ()
 
-    def expression(self, tree: exp.Expr, table: Table) -> Sql:
+    def expression(self, tree: exp.Expr, table: Table, copies: int = 0) -> Sql:
         if tree.find(exp.Func, exp.Anonymous) is not None:
             raise QueryRefused("not here", code="expression_not_allowed")
-        return super().expression(tree, table)
+        return super().expression(tree, table, copies)
 
 
 STRICT, TIMID = StrictDialect(), TimidDialect()

@@ -98,9 +98,19 @@ class Dialect(ABC):
 
     # -- errors on rows -----------------------------------------------------------------------
 
+    def copies(self, tree: exp.Expr) -> int:
+        """Count the copies of long texts that a checked expression holds for many rows at once.
+
+        None where an engine computes one row after the other.
+        """
+        return 0
+
     @abstractmethod
-    def expression(self, tree: exp.Expr, table: Table) -> Sql:
+    def expression(self, tree: exp.Expr, table: Table, copies: int = 0) -> Sql:
         """Write a checked expression over the columns of ``table`` as SQL; uses up the tree.
+
+        It shares the memory for texts with those that stand beside it: together they hold
+        ``copies``, and each alone no fewer than its own.
 
         It must mean what DuckDB means by it, row by row. Raises ``QueryRefused`` for whatever the
         engine has no equal of: to leave a part out, or to put something similar in its place, could

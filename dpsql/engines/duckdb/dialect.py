@@ -199,8 +199,16 @@ _LARGER_THAN_TEXTS: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], bool]]] =
     exp.ILike: _by_columns,
 }
 """What takes many times the memory, or the time, of the texts that it is computed of; and when."""
+_MADE: Final = frozenset(
+    {exp.Lower, exp.Upper, exp.Reverse, exp.Trim, exp.Substring, exp.Left, exp.Right, exp.Concat}
+    | {exp.DPipe, exp.Replace, exp.RegexpReplace, exp.RegexpExtract, exp.SplitPart}
+    | {exp.JSONExtractScalar, exp.JSONExtract}
+)
+"""What makes a text as long as one that it is computed of, which is held beside it."""
 _COPIES: Final = 2
 """Copies of the longest texts that are held for each row."""
+_FEW_COPIES: Final = 8
+"""So many times its texts a statement takes whatever they are; of more copies, each is limited."""
 _TEXTS: Final = frozenset({"VARCHAR", "JSON"})
 _OF_TEXTS: Final = frozenset({"BLOB", "BIT"})
 
@@ -225,22 +233,38 @@ def _copies(tree: exp.Expr) -> Mapping[int, int]:
     return copies
 
 
-def _limited(tree: exp.Expr, table: Table) -> exp.Expr:
+def _is_larger(node: exp.Expr) -> bool:
+    """Tell whether a node takes many times as much as the texts that it is computed of."""
+    return type(node) in _LARGER_THAN_TEXTS and _LARGER_THAN_TEXTS[type(node)](node)
+
+
+def _held(tree: exp.Expr) -> tuple[list[exp.Expr], int, int]:
+    """Find what makes texts, with the copies that all of it holds, and what is larger of it."""
+    made = [node for node in tree.walk() if type(node) in _MADE or _is_larger(node)]
+    if not made:
+        return [], 0, 0
+    copies = _copies(tree)
+    larger = sum(max(_COPIES, copies[id(node)]) for node in made if _is_larger(node))
+    return made, larger + sum(copies[id(node)] for node in made if not _is_larger(node)), larger
+
+
+def _limited(tree: exp.Expr, table: Table, beside: int) -> exp.Expr:
     """Read long values as NULL below what takes many times as much as they; uses up the tree.
 
     A node's values are held for two thousand rows at once, those of all nodes together. So each
-    column may have as many bytes as two copies of the longest text have, over the copies in all.
+    column may have as many bytes as two copies of the longest text have, over the copies in all. In
+    a statement of many copies that goes for all that makes texts, with the copies of the statement.
     Of lists and records, whose texts are of any size, the whole is measured. They are the columns
     in the tree, so nothing is written twice, whatever stands between. What is computed of them is a
     column of the next SELECT, where it is looked at again.
     """
-    larger = (n for n in tree.walk() if type(n) in _LARGER_THAN_TEXTS)
-    found = [n for n in larger if _LARGER_THAN_TEXTS[type(n)](n)]
+    found, held, larger = _held(tree)
+    whole = max(beside, held)
+    if whole <= _FEW_COPIES:
+        found, whole = [node for node in found if _is_larger(node)], larger
     if not found:
         return tree
-    copies = _copies(tree)
-    whole = sum(max(_COPIES, copies[id(node)]) for node in found)
-    most = MOST_TEXT_BYTES * _COPIES // max(_COPIES, whole)
+    most = MOST_TEXT_BYTES * _COPIES // whole
     columns = {id(each): each for node in found for each in node.find_all(exp.Column)}
     for each in columns.values():
         column = table.column(each.name)
@@ -317,7 +341,12 @@ class DuckDBDialect(Dialect):
 
     # -- errors on rows -----------------------------------------------------------------------
 
-    def expression(self, tree: exp.Expr, table: Table) -> Sql:
+    def copies(self, tree: exp.Expr) -> int:
+        """Count those of all that makes texts."""
+        _, held, _ = _held(tree)
+        return held
+
+    def expression(self, tree: exp.Expr, table: Table, copies: int = 0) -> Sql:
         """Write the tree as the parser read it, every name in quotes, and parts of dates called.
 
         The generator leaves out arguments that it does not know: of nodes that have no others than
@@ -327,7 +356,7 @@ class DuckDBDialect(Dialect):
         for part in tree.walk():
             if not (is_row_node(part) or _is_try(part)):
                 raise _not_written()
-        for part in _limited(_with_lists(tree, table), table).walk():
+        for part in _limited(_with_lists(tree, table), table, copies).walk():
             if type(part) is exp.Extract or type(part) in _CALLED:
                 called.append(part)
         tree = _parts_called(tree, called)

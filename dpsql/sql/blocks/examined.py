@@ -101,7 +101,7 @@ def _with_parts(computed: Iterable[exp.Expr], rows: RowSet, dialect: Dialect) ->
 def _whole(block: Block, dialect: Dialect) -> list[Sql]:
     """Write the SQL of all that a block computes of single rows, its keys first."""
     table = block.source.table
-    found = [total_sql(node, table, dialect) for node in _computed(block)]
+    found = [total_sql(node, table, dialect) for node in block.valued]
     if block.condition is not None:
         found.append(total_condition_sql(block.condition, table, dialect))
     return found
@@ -114,15 +114,13 @@ def examined_expressions(block: Block, dialect: Dialect) -> list[Sql]:
     block of which all parts together are too large.
     """
     table = block.source.table
-    computed = list(_computed(block))
-    plain = all(isinstance(node, exp.Column) for node in computed)
-    if plain and block.condition is None and block.source.catalog:
+    plain = all(isinstance(node, exp.Column) for node in block.computed)
+    if plain and block.source.catalog:
         return []
     found = _whole(block, dialect)
-    whole = [*computed, *([] if block.condition is None else [block.condition])]
     parts = dict.fromkeys(found)
     size = 0
-    for part in (part for node in whole for part in _parts(node)):
+    for part in (part for node in block.computed for part in _parts(node)):
         written = total_sql(part, table, dialect)
         size += written.size - _listed(part)
         if size > MAX_EXAMINED:
@@ -151,11 +149,10 @@ def _tried_expressions(block: Block, dialect: Dialect) -> list[Sql]:
     ``QueryRefused`` for what the engine cannot compute.
     """
     table = block.source.table
-    whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
-    found = {total_sql(node, table, dialect): None for node in _computed(block)}
+    found = {total_sql(node, table, dialect): None for node in block.valued}
     if block.condition is not None:
         found[total_condition_sql(block.condition, table, dialect)] = None
-    for part in (part for node in whole for part in _parts(node)):
+    for part in (part for node in block.computed for part in _parts(node)):
         with contextlib.suppress(QueryRefused):
             found[total_sql(part, table, dialect)] = None
     for summed in [m.argument for m in block.measures] + [
@@ -182,11 +179,10 @@ def trials_of(block: Block, dialect: Dialect) -> Iterator[tuple[RowSet, list[Sql
     none of them may be alike. Then those of subqueries with conditions, which its rows are without.
     Raises ``QueryRefused`` for what the engine cannot compute.
     """
-    whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
     source = _source(block)
     rows = unfiltered(source)
     expressions = _tried_expressions(block, dialect)
-    yield _columns_read(rows, whole), expressions
+    yield _columns_read(rows, block.computed), expressions
     if any(isinstance(node, Join) for node in bottom_up(rows)):
         yield unfiltered(source, paired=False), expressions
     for below, computed in computed_steps(source):
@@ -228,7 +224,7 @@ def _can_fail(block: Block, call: str, text: str) -> QueryRefused:
 def _blamed(block: Block, call: str) -> exp.Expr | None:
     """Find the part of a block that a call in an engine's error comes from, by its name."""
     name = call.partition("(")[0].lower()
-    whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
+    whole = block.computed
     for part in (part for node in whole for part in node.walk()):
         named = isinstance(part, exp.Func) and part.sql_name().lower() == name
         if named or (isinstance(part, exp.Extract) and part.name.lower() == name):
@@ -236,12 +232,6 @@ def _blamed(block: Block, call: str) -> exp.Expr | None:
         if name.endswith("cast") and isinstance(part, exp.Cast):
             return part
     return None
-
-
-def _computed(block: Block) -> Iterator[exp.Expr]:
-    yield from (key.expression for key in block.keys)
-    yield from (m.argument for m in block.measures if m.argument is not None)
-    yield from (quantile.ranked.argument for quantile in block.quantiles)
 
 
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:

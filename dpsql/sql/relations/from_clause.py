@@ -50,6 +50,7 @@ from dpsql.ir.relations import (
     UnitFunction,
     UnitValue,
     bottom_up,
+    computed_by,
 )
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
@@ -90,10 +91,14 @@ class FromClauses:
         # By identity; the relation is kept, so that its id stays its own.
         self._texts: dict[int, tuple[RowSet, Sql]] = {}
         self._computed: dict[int, tuple[Extend, Sql]] = {}
+        self._copies = 0  # of long texts, by all that stands in the statement
 
     def text(self, rows: RowSet) -> Sql:
         """Write a relation as :func:`from_clause` does."""
-        for node in bottom_up(rows, self._texts):
+        nodes = list(bottom_up(rows, self._texts))
+        for node in nodes:
+            self._copies += sum(map(self._dialect.copies, computed_by(node)))
+        for node in nodes:
             self._texts[id(node)] = node, self._written(node)
         return self._texts[id(rows)][1]
 
@@ -150,9 +155,7 @@ class FromClauses:
                 number = sql("{} AS {}", self._dialect.row_number(), quoted(node.name))
                 return sql("SELECT *, {} FROM {}", number, self._of(node.source))
             case Filter():
-                condition = total_condition_sql(
-                    node.condition, _over(node.source.columns), self._dialect
-                )
+                condition = self._condition(node.condition, _over(node.source.columns))
                 return sql("SELECT * FROM {} WHERE {}", self._of(node.source), condition)
             case Extend():
                 return sql(
@@ -226,7 +229,7 @@ class FromClauses:
 
     def _per_unit(self, node: PerUnit) -> Sql:
         table = _over(node.source.columns)
-        keys = [(key.name, total_sql(key.expression, table, self._dialect)) for key in node.keys]
+        keys = [(key.name, self._value(key.expression, table)) for key in node.keys]
         values = [(value.name, self._unit_value(value, table)) for value in node.values]
         selected = join(
             ", ", (sql("{} AS {}", text, quoted(name)) for name, text in (*keys, *values))
@@ -298,6 +301,12 @@ class FromClauses:
     def _renamed(self, names: Iterable[tuple[str, str]]) -> Sql:
         return join(", ", (sql("{} AS {}", quoted(old), quoted(new)) for old, new in names))
 
+    def _value(self, expression: exp.Expr, table: Table) -> Sql:
+        return total_sql(expression, table, self._dialect, self._copies)
+
+    def _condition(self, condition: exp.Expr, table: Table) -> Sql:
+        return total_condition_sql(condition, table, self._dialect, self._copies)
+
     def _columns_computed(self, node: Extend) -> Sql:
         """Write the new columns of a relation, as they stand in a SELECT."""
         if id(node) not in self._computed:
@@ -307,21 +316,20 @@ class FromClauses:
         return self._computed[id(node)][1]
 
     def _named(self, made: Computed, table: Table) -> Sql:
-        text = total_sql(made.expression, table, self._dialect)
-        return sql("{} AS {}", text, quoted(made.name))
+        return sql("{} AS {}", self._value(made.expression, table), quoted(made.name))
 
     def _all_true(self, conditions: Sequence[exp.Expr], columns: tuple[Column, ...]) -> Sql:
         if not conditions:
             return sql("TRUE")
         table = _over(columns)
-        texts = (total_condition_sql(c, table, self._dialect) for c in conditions)
+        texts = (self._condition(c, table) for c in conditions)
         return join(" AND ", (sql("({})", text) for text in texts))
 
     def _unit_value(self, value: UnitValue, table: Table) -> Sql:
         """Write a function of a unit's rows, which neither fails nor depends on their order."""
         if value.argument is None:
             return sql("count(*)")
-        text, dialect = total_sql(value.argument, table, self._dialect), self._dialect
+        text, dialect = self._value(value.argument, table), self._dialect
         source = dialect.type_of(value.argument, table)
         match value.function:
             case UnitFunction.VALUES:

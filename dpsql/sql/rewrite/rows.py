@@ -24,7 +24,7 @@ from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import VARCHAR
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.plan import BlockPlan
-from dpsql.ir.query import Key, Source
+from dpsql.ir.query import Block, Key, Source
 from dpsql.sql.expressions.proven_integers import Ranged
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.relations.from_clause import from_clause
@@ -32,6 +32,8 @@ from dpsql.sql.relations.from_clause import from_clause
 _DRAWN: Final = 2**32  # numbers that the bits of a salted hash may be
 _WRITTEN: Final = IdentityMemory[Source, Hashable, tuple[Sql, exp.Expr]]()
 """Expressions over rows, as they are written; with each, so that its id stays its own."""
+_COPIES: Final = IdentityMemory[Block, Dialect, int]()
+"""Copies of long texts that a block's expressions hold together."""
 _RANKS: Final = (sql("dense_rank()"), sql("row_number()"), sql("rank()"))
 
 
@@ -122,14 +124,22 @@ class PrivateRows:
         """Write an expression over the rows, total; once for all statements over them."""
         return self._once(node, total_sql)
 
-    def _once(self, node: exp.Expr, write: Callable[[exp.Expr, Table, Dialect], Sql]) -> Sql:
+    def _once(self, node: exp.Expr, write: Callable[[exp.Expr, Table, Dialect, int], Sql]) -> Sql:
         source, key = self.plan.block.source, (id(node), self.dialect, write)
         known = _WRITTEN.get(source, key)
         if known is None:
-            known = write(node, self.table, self.dialect), node
+            known = write(node, self.table, self.dialect, self._copies()), node
             known[0].render(self.dialect.renderer)  # of which the texts of statements are made
             _WRITTEN.keep(source, key, known)
         return known[0]
+
+    def _copies(self) -> int:
+        block, dialect = self.plan.block, self.dialect
+        known = _COPIES.get(block, dialect)
+        if known is None:
+            known = sum(map(dialect.copies, block.computed))
+            _COPIES.keep(block, dialect, known)
+        return known
 
     def _in_sample(self, unit: Sql, share: Fraction) -> Sql:
         """Write the condition that a unit is in the sample: each with probability ``share``.
