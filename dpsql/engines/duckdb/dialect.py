@@ -161,6 +161,7 @@ _CALLED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr | None]]] =
     exp.ILike: _like,
 }
 """How a node is called with its arguments; None if it is written as it is."""
+_PARTS_CALLED: Final = _CALLED.keys() | {exp.Extract}
 
 
 def _times_as_long(node: exp.Expr) -> int:
@@ -205,6 +206,7 @@ _MADE: Final = frozenset(
     | {exp.JSONExtractScalar, exp.JSONExtract}
 )
 """What makes a text as long as one that it is computed of, which is held beside it."""
+_HELD: Final = _MADE | _LARGER_THAN_TEXTS.keys()
 _COPIES: Final = 2
 """Copies of the longest texts that are held for each row."""
 _FEW_COPIES: Final = 8
@@ -352,14 +354,18 @@ class DuckDBDialect(Dialect):
         The generator leaves out arguments that it does not know: of nodes that have no others than
         those that an expression may have, all are written.
         """
-        called = []
+        kinds = set()
         for part in tree.walk():
             if not (is_row_node(part) or _is_try(part)):
                 raise _not_written()
-        for part in _limited(_with_lists(tree, table), table, copies).walk():
-            if type(part) is exp.Extract or type(part) in _CALLED:
-                called.append(part)
-        tree = _parts_called(tree, called)
+            kinds.add(type(part))
+        if exp.Bracket in kinds:
+            tree = _with_lists(tree, table)
+        if not kinds.isdisjoint(_HELD):
+            tree = _limited(tree, table, copies)
+        if not kinds.isdisjoint(_PARTS_CALLED):
+            called = [part for part in tree.walk() if type(part) in _PARTS_CALLED]
+            tree = _parts_called(tree, called)
         generator = _GENERATOR.generator(
             comments=False, identify=True, unsupported_level=ErrorLevel.RAISE
         )
