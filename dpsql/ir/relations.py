@@ -416,6 +416,16 @@ def bottom_up(rows: RowSet, known: Container[int] = ()) -> Iterator[RowSet]:
             waiting += [(source, False) for source in reversed(node.sources)]
 
 
+def most_rows(rows: RowSet) -> int | None:
+    """Return how many rows a relation has at most, as one of constants; None for any other."""
+    match rows:
+        case NumberedRows():
+            return rows.count
+        case Rename() | Filter() | Extend() | Typed() | Distinct() | OneSpelling():
+            return most_rows(rows.source)
+    return None
+
+
 def computed_by(node: RowSet) -> tuple[exp.Expr, ...]:
     """Return the expressions that a node computes of its sources' rows, conditions included."""
     match node:

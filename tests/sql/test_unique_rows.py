@@ -102,6 +102,12 @@ NOTHING = (10, 10)
         ("SELECT v.k, count(*) FROM visits v JOIN shops s ON s.k = v.k GROUP BY 1", NOTHING),
         ("SELECT v.k, count(*) FROM visits v LEFT JOIN shops s ON s.k = v.k GROUP BY 1", NOTHING),
         ("SELECT k, count(*) FROM visits WHERE k IN (SELECT k FROM shops) GROUP BY 1", ONE),
+        # a list of one row, and of more
+        ("SELECT k, count(*) FROM visits, (VALUES (1)) l(y) WHERE n > y GROUP BY k", ONE),
+        ("SELECT k, count(*) FROM (VALUES (3)) l(y) JOIN visits ON n > y GROUP BY k", ONE),
+        ("SELECT k, count(*) FROM visits LEFT JOIN (VALUES (3)) l(y) ON n = y GROUP BY k", ONE),
+        ("SELECT k, count(*) FROM visits, (VALUES (1), (2)) l(y) GROUP BY k", NOTHING),
+        ("SELECT v.k, count(*) FROM visits v, (VALUES (1)) l(y), shops GROUP BY 1", NOTHING),
         (
             "SELECT k, count(*) FROM (SELECT uid, k FROM visits UNION ALL SELECT uid, k FROM logins) "
             "GROUP BY k",
@@ -118,6 +124,12 @@ def test_a_person_of_one_row_keeps_the_rows_they_meet_apart() -> None:
     tables = {**KEYED.tables, "people": replace(KEYED.tables["people"], rows_per_unit=1)}
     sql = "SELECT v.k, count(*) FROM visits v JOIN people USING (uid) GROUP BY 1"
     assert block(sql, replace(KEYED, tables=tables)).parameters.max_rows_contributed == 1
+
+
+def test_rows_of_one_person_meet_those_of_a_list() -> None:
+    for listed, most in (("(1)", 1), ("(1), (2), (3)", 3), ("(1), (2)", 2)):
+        sql = f"SELECT city, count(*) FROM people, (VALUES {listed}) l(x) GROUP BY 1"
+        assert block(sql, ONE_PERSON).parameters.max_rows_contributed == most
 
 
 ONE_PERSON = replace(

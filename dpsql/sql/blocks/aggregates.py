@@ -70,6 +70,8 @@ _AVAILABLE = (
 _OF_ONE_ROW = (exp.ArgMax, exp.ArgMin, exp.AnyValue, exp.First, exp.Last)
 _LARGEST_GROUP = "SELECT x, COUNT(*) AS n FROM t GROUP BY x ORDER BY n DESC LIMIT 1."
 _INSTEAD: Final[Mapping[type[exp.AggFunc], str]] = {
+    exp.ApproxQuantiles: "Write APPROX_QUANTILES(x, 4)[OFFSET(1)], or [ORDINAL(2)]: systems count "
+    "the elements of a list from 0, or from 1. Alone it divides rows in 2, 4, 5, 10, 20 … parts.",
     exp.ApproxTopK: "Group by the value: SELECT x, COUNT(*) AS n FROM t GROUP BY x ORDER BY n DESC "
     "LIMIT 5.",
     **dict.fromkeys(

@@ -76,6 +76,8 @@ def formula_of(
 def _listed(node: exp.Expr, function: exp.Expr) -> exp.Expr | None:
     """Write one quantile for each of a list of fractions."""
     if isinstance(function, exp.ApproxQuantiles):
+        if isinstance(node.find_ancestor(exp.Bracket, exp.Select), exp.Bracket):
+            return None  # systems count its elements from 0, or from 1
         name, fractions = "quantile", _equal_parts(function)
         single: exp.Expr = exp.ApproxQuantile(this=function.this.copy())
         single.meta.update(function.meta)

@@ -34,6 +34,14 @@ CAST_TYPES = frozenset(
     )
 )
 
+BY_QUANTILES: Final = (
+    "Bands of all rows by size are asked by quantiles: WITH q AS (SELECT QUANTILE(x, 0.25) AS a, "
+    "QUANTILE(x, 0.5) AS b, QUANTILE(x, 0.75) AS c FROM t) SELECT CASE WHEN x <= a THEN 1 WHEN "
+    "x <= b THEN 2 WHEN x <= c THEN 3 ELSE 4 END AS band, COUNT(*) FROM t, q GROUP BY band. Rows "
+    "of equal values are in one band."
+)
+"""What to write instead of NTILE and the like over rows of several units."""
+
 # Statement-level nodes that may stand anywhere outside a private block. The tail runs on released
 # rows alone, so its expressions are free; what changes state or reaches outside is not.
 TAIL_FORBIDDEN: Final = nodes_named(
@@ -144,8 +152,7 @@ def check_row_expression(node: exp.Expr, text: str) -> None:
                 code="window_over_private_rows",
                 place=place_of(text, part),
                 hint="Windows may be used over the released groups, and in a subquery over rows of "
-                "one unit: PARTITION BY its column. Bands of all rows by size are asked in two "
-                "steps: QUANTILE(x, [0.25, 0.5, 0.75]) first, then CASE by what came out.",
+                f"one unit: PARTITION BY its column. {BY_QUANTILES}",
             )
         if type(part) not in ROW_NODES:
             raise QueryRefused(

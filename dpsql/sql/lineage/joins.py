@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 from sqlglot import exp
 
 from dpsql.core.sql_types import UNKNOWN
-from dpsql.ir.relations import Join, JoinKind, RowSet, SemiJoin
+from dpsql.ir.relations import Join, JoinKind, RowSet, SemiJoin, most_rows
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.names import generated_column
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
@@ -103,13 +103,17 @@ def joined(
 def _most_rows(left: Relation, right: Relation, equal: Equal, kind: str) -> int | None:
     """Return how many rows of the join a unit has at most; None where that is not known.
 
-    A row of a child meets one row of its parent. Any other row meets all rows of its unit; one that
-    meets none stands alone in an outer join, which is no more than that.
+    A row of a child meets one row of its parent. Any other row meets all rows of its unit, or of a
+    public relation; one that meets none stands alone in an outer join, which is no more than that.
     """
     if kind in ("semi", "anti"):
         return left.rows_per_unit
     if not (left.private and right.private):
-        return None  # a private row can meet any number of public ones
+        own, public = (left, right) if left.private else (right, left)
+        others = most_rows(public.rows)
+        if own.rows_per_unit is None or others is None:
+            return None
+        return own.rows_per_unit * max(1, others)
     if kind != "right" and left.pending is not None and _refers(left.pending, right, equal):
         return left.rows_per_unit
     if kind != "left" and right.pending is not None and _refers(right.pending, left, equal):
@@ -128,7 +132,9 @@ def _unique(left: Relation, right: Relation, equal: Equal, kind: str) -> tuple[f
     if kind in ("semi", "anti"):
         return left.unique
     if not (left.private and right.private):
-        return ()  # a private row can meet any number of public ones
+        own, public = (left, right) if left.private else (right, left)
+        others = most_rows(public.rows)
+        return () if others is None or others > 1 else own.unique
     lasting = left.unique if kind != "right" and _meets_one(left, right, equal) else ()
     return lasting + (right.unique if kind != "left" and _meets_one(right, left, equal) else ())
 

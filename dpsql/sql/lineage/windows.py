@@ -32,7 +32,7 @@ from dpsql.ir.relations import (
 from dpsql.policy.model import ColumnPolicy, TablePolicy
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.enum_order import enum_order, is_enumerated
-from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
+from dpsql.sql.expressions.legality import BY_QUANTILES, check_row_expression, outside_subqueries
 from dpsql.sql.expressions.moments import days_since_1970, moment_type
 from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range_of
 from dpsql.sql.lineage.asof_joins import OF_ASOF_JOIN
@@ -91,6 +91,10 @@ _LENGTHS: Final[Mapping[str, int]] = {
 """The microseconds of the units that are always as long."""
 _OF_MOMENTS: Final[Mapping[SqlType, int]] = {DATE: _DAY, TIMESTAMP: 1}
 """The microseconds of a step in which moments are ordered as numbers."""
+_BY_GROUPS: Final = (
+    "Ranks among all rows show single ones: ask for QUANTILE(x, 0.9), then count what is beyond; "
+    "or rank released groups, RANK() OVER (ORDER BY COUNT(*) DESC) beside GROUP BY."
+)
 _PLACES_ALONE: Final = (exp.Ntile, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 """Functions of the places of rows, and of no value."""
 
@@ -249,8 +253,7 @@ class UnitPlaces:
                 function,
                 "Available: ROW_NUMBER(), RANK(), DENSE_RANK(), PERCENT_RANK(), CUME_DIST(), "
                 "NTILE(4), FIRST_VALUE(x), LAST_VALUE(x), NTH_VALUE(x, 2), LAG(x, 2), LEAD(x), "
-                "COUNT, SUM, AVG, MIN and MAX. Bands of all rows by size are asked in two steps: "
-                "QUANTILE(x, 0.5) first, then CASE or width_bucket by what came out.",
+                f"COUNT, SUM, AVG, MIN and MAX. {BY_QUANTILES}",
             )
         order, frame = node.args.get("order"), self._frame(node)
         if frame == _WHOLE and kind in _FRAMED:
@@ -615,14 +618,13 @@ class UnitPlaces:
                     f"Write ON a.{self.unit} = {joined}.{self.unit} AND …, with the other table in "
                     "the place of a. Rows of a public table need no such equality.",
                 )
+            placed = isinstance(node.this, exp.Ntile | exp.PercentRank | exp.CumeDist)
             raise self._refuse(
                 "a window over private rows is one of a single privacy unit's: "
                 f"PARTITION BY has to name {self.unit}",
                 node,
                 f"Write PARTITION BY {self.unit}, alone or beside other columns. "
-                "Ranks among all rows show single ones: ask for QUANTILE(x, 0.9), then count what "
-                "is beyond; or rank released groups, RANK() OVER (ORDER BY COUNT(*) DESC) beside "
-                "GROUP BY.",
+                f"{BY_QUANTILES if placed else _BY_GROUPS}",
             )
         of = None if argument is None else self._over(argument)
         if function in _EXTREMES and of is not None and is_truth(of, self.source.table):
