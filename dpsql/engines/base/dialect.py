@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from sqlglot import exp
 
@@ -34,6 +34,11 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, literal, sql
 from dpsql.core.sql_types import BIGINT, SqlType
 from dpsql.engines.evidence.verdicts import Verdicts
+
+MANY_COPIES: Final = 9
+"""Copies of a text that are many: as if each row of a join stood in so many others."""
+COPIES_IN_EACH_ROW: Final = 128
+"""Copies of a text that each row of a window may have."""
 
 
 class Dialect(ABC):

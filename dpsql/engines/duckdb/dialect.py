@@ -17,14 +17,20 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Written, digits, join, literal, sql, written_as
 from dpsql.core.sql_types import BIGINT, UNKNOWN, VARCHAR, SqlType
 from dpsql.core.wordlists import words
-from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.dialect import MANY_COPIES, Dialect
 from dpsql.engines.base.row_types import MOST_OF_COMPUTED, MOST_TEXT_BYTES, PIECES_BETWEEN
 from dpsql.engines.embedded.letters import in_case
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT, one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.syntax.arguments import NodeArguments, extracted_part
 from dpsql.syntax.inner_types import inner_type
-from dpsql.syntax.patterns import ONE_CHARACTER, like_pattern, part_pattern
+from dpsql.syntax.patterns import (
+    ONE_CHARACTER,
+    PatternRefused,
+    like_pattern,
+    part_pattern,
+    read_pattern,
+)
 from dpsql.syntax.row_functions import PARTS
 from dpsql.syntax.row_nodes import is_row_node
 from dpsql.syntax.text import put
@@ -164,19 +170,26 @@ _CALLED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr | None]]] =
 _PARTS_CALLED: Final = _CALLED.keys() | {exp.Extract}
 
 
-def _times_as_long(node: exp.Expr) -> int:
-    """Return how many times as many bytes as its text a replacement may have, rounding up."""
-    put_, taken = (
-        len(str(node.args[name].this).encode()) for name in ("replacement", "expression")
-    )
-    # A pattern may match each letter, or between any two.
-    times = -(-put_ // max(1, taken)) if type(node) is exp.Replace else put_ + (put_ > 1)
-    return max(1, times)
+def _times_as_long(node: exp.Expr, size: Callable[[str], int]) -> int:
+    """Return how many times as long as its text a replacement may be, rounding up."""
+    put_, taken = (str(node.args[name].this) for name in ("replacement", "expression"))
+    if type(node) is exp.Replace:
+        return max(1, -(-size(put_) // max(1, size(taken))))
+    try:
+        least = read_pattern(taken).least
+    except PatternRefused:
+        least = 0
+    # It may match between any two letters, too.
+    return max(1, -(-size(put_) // least) if least else size(put_) + 1)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
 
 
 def _longer(node: exp.Expr) -> bool:
     """Tell whether a replacement may take more bytes than it is put in the place of."""
-    return _times_as_long(node) > 1
+    return _times_as_long(node, _bytes) > 1
 
 
 def _of_several(node: exp.Expr) -> bool:
@@ -206,11 +219,15 @@ _MADE: Final = frozenset(
     | {exp.JSONExtractScalar, exp.JSONExtract}
 )
 """What makes a text as long as one that it is computed of, which is held beside it."""
+_READ: Final = frozenset(
+    {exp.Length, exp.Like, exp.ILike, exp.RegexpLike, exp.Contains, exp.StrPosition, exp.MD5}
+    | {exp.SHA2}
+)
+"""What reads a whole text, which takes its time for each row that has it."""
+_BYTES_OF_LETTER: Final = 4
 _HELD: Final = _MADE | _LARGER_THAN_TEXTS.keys()
 _COPIES: Final = 2
 """Copies of the longest texts that are held for each row."""
-_FEW_COPIES: Final = 8
-"""So many times its texts a statement takes whatever they are; of more copies, each is limited."""
 _TEXTS: Final = frozenset({"VARCHAR", "JSON"})
 _OF_TEXTS: Final = frozenset({"BLOB", "BIT"})
 
@@ -227,11 +244,17 @@ def _size(column: exp.Expr, type_: SqlType) -> exp.Expr | None:
 def _copies(tree: exp.Expr) -> Mapping[int, int]:
     """Count the texts of columns that each node's value may have copies of, by its ``id``."""
     copies: dict[int, int] = {}
+    letters: dict[int, int] = {}  # times as many letters, of which each has four bytes at most
     for part in reversed(list(tree.walk())):  # what is inside comes first
-        inside = sum(copies[id(each)] for each in part.iter_expressions())
+        inside, of_letters = (
+            sum(each[id(below)] for below in part.iter_expressions()) for each in (copies, letters)
+        )
         if type(part) in (exp.Replace, exp.RegexpReplace):
-            inside *= _times_as_long(part)
-        copies[id(part)] = inside + isinstance(part, exp.Column)
+            inside *= _times_as_long(part, _bytes)
+            of_letters *= _times_as_long(part, len)
+        own = isinstance(part, exp.Column)
+        letters[id(part)] = of_letters + own
+        copies[id(part)] = min(inside, _BYTES_OF_LETTER * of_letters) + own
     return copies
 
 
@@ -255,17 +278,25 @@ def _limited(tree: exp.Expr, table: Table, beside: int) -> exp.Expr:
 
     A node's values are held for two thousand rows at once, those of all nodes together. So each
     column may have as many bytes as two copies of the longest text have, over the copies in all. In
-    a statement of many copies that goes for all that makes texts, with the copies of the statement.
+    a statement of many copies that goes for all that makes or reads texts, with the copies of the
+    statement; so it does over joins, where one row's text is that of many rows, and there for a
+    column by itself.
+
     Of lists and records, whose texts are of any size, the whole is measured. They are the columns
     in the tree, so nothing is written twice, whatever stands between. What is computed of them is a
     column of the next SELECT, where it is looked at again.
     """
     found, held, larger = _held(tree)
     whole = max(beside, held)
-    if whole <= _FEW_COPIES:
+    if whole < MANY_COPIES:
         found, whole = [node for node in found if _is_larger(node)], larger
+    else:
+        found += [node for node in tree.walk() if type(node) in _READ]
+        if isinstance(tree, exp.Column):
+            found.append(tree)
     if not found:
         return tree
+    inside = exp.Paren(this=tree)
     most = MOST_TEXT_BYTES * _COPIES // whole
     columns = {id(each): each for node in found for each in node.find_all(exp.Column)}
     for each in columns.values():
@@ -274,7 +305,8 @@ def _limited(tree: exp.Expr, table: Table, beside: int) -> exp.Expr:
         if size is not None:
             few = exp.LT(this=size, expression=exp.Literal.number(most))
             put(each, exp.Case(ifs=[exp.If(this=few, true=each.copy())]))
-    return tree
+    found_tree: exp.Expr = inside.this.pop()
+    return found_tree
 
 
 def _with_null_casts(node: exp.Expr, table: Table) -> exp.Expr:
@@ -361,7 +393,7 @@ class DuckDBDialect(Dialect):
             kinds.add(type(part))
         if exp.Bracket in kinds:
             tree = _with_lists(tree, table)
-        if not kinds.isdisjoint(_HELD):
+        if copies >= MANY_COPIES or not kinds.isdisjoint(_HELD):
             tree = _limited(tree, table, copies)
         if not kinds.isdisjoint(_PARTS_CALLED):
             called = [part for part in tree.walk() if type(part) in _PARTS_CALLED]

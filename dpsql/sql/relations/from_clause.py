@@ -21,7 +21,7 @@ from dpsql.core.schema import Column, Table
 from dpsql.core.sql import EMPTY_SQL, Sql, join, number, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
-from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.dialect import COPIES_IN_EACH_ROW, MANY_COPIES, Dialect
 from dpsql.ir.relations import (
     Combined,
     Computed,
@@ -51,6 +51,7 @@ from dpsql.ir.relations import (
     UnitValue,
     bottom_up,
     computed_by,
+    repeats_rows,
 )
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
@@ -71,6 +72,9 @@ _OPERATORS: Final = {
     SetOperator.EXCEPT: sql("EXCEPT"),
     SetOperator.INTERSECT: sql("INTERSECT"),
 }
+
+
+_OF_ONE_ROW: Final = {PlaceFunction.FIRST, PlaceFunction.LEAST, PlaceFunction.LARGEST}
 
 
 def from_clause(rows: RowSet, dialect: Dialect) -> Sql:
@@ -98,6 +102,8 @@ class FromClauses:
         nodes = list(bottom_up(rows, self._texts))
         for node in nodes:
             self._copies += sum(map(self._dialect.copies, computed_by(node)))
+            if repeats_rows(node):
+                self._copies = max(self._copies, MANY_COPIES)
         for node in nodes:
             self._texts[id(node)] = node, self._written(node)
         return self._texts[id(rows)][1]
@@ -169,7 +175,7 @@ class FromClauses:
                 return self._per_unit(node)
             case Placed():
                 types = {column.name: column.type for column in node.source.columns}
-                made = join(", ", (self._place_value(value, types) for value in node.values))
+                made = join(", ", (self._place_value(v, types, node.source) for v in node.values))
                 return sql("SELECT *, {} FROM {}", made, self._of(node.source))
             case Combined():
                 return self._combined(node)
@@ -237,8 +243,8 @@ class FromClauses:
         places = join(", ", (number(place + 1) for place in range(len(keys))))
         return sql("SELECT {} FROM {} GROUP BY {}", selected, self._of(node.source), places)
 
-    def _place_value(self, value: PlaceValue, types: Mapping[str, SqlType]) -> Sql:
-        """Write a function of a row's place."""
+    def _place_value(self, value: PlaceValue, types: Mapping[str, SqlType], rows: RowSet) -> Sql:
+        """Write a function of a row's place; one row's value may be that of all rows."""
         among = self._listed(value.among)
         window = sql("PARTITION BY {}", among)
         if value.order:
@@ -246,6 +252,9 @@ class FromClauses:
         if value.frame is not None:
             window = sql("{} {}", window, self._frame(value.frame))
         of = sql("*") if value.argument is None else quoted(value.argument)
+        if value.argument is not None and value.order and value.function in _OF_ONE_ROW:
+            column = exp.column(value.argument, quoted=True)
+            of = total_sql(column, _over(rows.columns), self._dialect, COPIES_IN_EACH_ROW)
         over, distance, dialect = sql("OVER ({})", window), value.distance, self._dialect
         match value.function:
             case PlaceFunction.NUMBER:

@@ -22,9 +22,10 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import VARCHAR
-from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.dialect import MANY_COPIES, Dialect
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, Key, Source
+from dpsql.ir.relations import bottom_up, repeats_rows
 from dpsql.sql.expressions.proven_integers import Ranged
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.relations.from_clause import from_clause
@@ -138,6 +139,8 @@ class PrivateRows:
         known = _COPIES.get(block, dialect)
         if known is None:
             known = sum(map(dialect.copies, block.computed))
+            if any(map(repeats_rows, bottom_up(block.source.rows))):
+                known = max(known, MANY_COPIES)
             _COPIES.keep(block, dialect, known)
         return known
 
