@@ -426,13 +426,6 @@ def most_rows(rows: RowSet) -> int | None:
     return None
 
 
-def repeats_rows(node: RowSet) -> bool:
-    """Tell whether a node may have a row of one of its sources in many of its own."""
-    if isinstance(node, Join):
-        return not any(most_rows(source) == 1 for source in node.sources)
-    return isinstance(node, LinkJoin)
-
-
 def computed_by(node: RowSet) -> tuple[exp.Expr, ...]:
     """Return the expressions that a node computes of its sources' rows, conditions included."""
     match node:

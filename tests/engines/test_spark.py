@@ -507,8 +507,8 @@ def test_a_twin_without_guards_is_caught(world: SparkWorld) -> None:
     class Plain(SparkDialect):
         __slots__ = ()
 
-        def expression(self, tree: Any, table: Any, copies: int = 0) -> Sql:
-            guarded = super().expression(tree, table, copies).render(SPARK_TEXT)
+        def expression(self, tree: Any, table: Any) -> Sql:
+            guarded = super().expression(tree, table).render(SPARK_TEXT)
             return generated(guarded.replace("try_add", "").replace(", ", " + "))
 
     assert set(_groups(world, sql, rows, world.dialect)) == {(5,), (None,)}

@@ -595,7 +595,7 @@ def what_is_given_is_used(dialect: Spelled) -> None:
 # Of the others nothing is wrong, they say what is fast; or methods of the list speak of them.
 FREE = (
     *("name", "verdicts", "sorts_rows", "streams_rows", "keeps_stages", "to_group", "wide_type"),
-    "copies",  # of which expression() says what follows
+    *("copies", "short"),  # what becomes of long texts
 )
 METHODS = sorted(
     m
@@ -616,16 +616,16 @@ def all_kept(method: str, dialect: Dialect) -> None:
         check(Spelled(dialect))
 
 
-def _leave_out_try(self: Dialect, node: exp.Expr, table: Table, copies: int = 0) -> str:
+def _leave_out_try(self: Dialect, node: exp.Expr, table: Table) -> str:
     guarded = list(node.find_all(exp.Anonymous))
     return text(DUCKDB.expression(guarded[0].expressions[0].copy() if guarded else node, table))
 
 
-def _leniently(self: Dialect, node: exp.Expr, table: Table, copies: int = 0) -> str:
+def _leniently(self: Dialect, node: exp.Expr, table: Table) -> str:
     return node.sql("duckdb", identify=True, unsupported_level=sqlglot.ErrorLevel.IGNORE)
 
 
-def _quoting_the_cause(self: Dialect, node: exp.Expr, table: Table, copies: int = 0) -> str:
+def _quoting_the_cause(self: Dialect, node: exp.Expr, table: Table) -> str:
     try:
         return node.sql("duckdb", identify=True, unsupported_level=sqlglot.ErrorLevel.RAISE)
     except UnsupportedError as error:
@@ -667,7 +667,7 @@ TWINS = (
     Twin("TRY is forgotten", "try_", lambda _, node, table: node),
     Twin("TRY is COALESCE", "try_", lambda _, node, table: exp.Coalesce(this=node, expressions=[exp.Null()])),
     Twin("TRY is dropped by the generator", "expression", _leave_out_try),
-    Twin("names lose their quotes", "expression", lambda _, node, table, copies=0: node.sql("duckdb").replace('"', "")),
+    Twin("names lose their quotes", "expression", lambda _, node, table: node.sql("duckdb").replace('"', "")),
     Twin("what has no equal is left out", "expression", _leniently),
     Twin("the refusal quotes its cause", "expression", _quoting_the_cause),
     Twin("truth values are cast", "try_truth", lambda _, node: exp.cast(node, "BOOLEAN")),

@@ -19,7 +19,7 @@ from helpers.sql_text import generated
 from dpsql.core.schema import Schema
 from dpsql.core.sql import Sql, sql
 from dpsql.core.sql_types import SqlType
-from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.dialect import COPIES_IN_EACH_ROW, Dialect
 from dpsql.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dpsql.sql.lineage.operators import Bind
 
@@ -62,6 +62,13 @@ def spelled_once(self: Dialect, value: Sql, type_: SqlType) -> Sql:
     return found
 
 
+def shortened(self: Dialect, value: Sql, type_: SqlType, copies: int = COPIES_IN_EACH_ROW) -> Sql:
+    """A value that is not too long, marked where it is not the value as it is."""
+    same = DUCKDB.short(value, type_, copies) == value
+    found: Sql = value if same else marked("short")(self, value, type_, copies)
+    return found
+
+
 class Marks:
     """A renderer that marks names and literals."""
 
@@ -94,6 +101,7 @@ MARKED: Dialect = type(
         "renderer": Marks(),
         **{m: marked(m) for m in vars(Dialect) if m[0] != "_" and m not in KEPT},
         "one_spelling": spelled_once,
+        "short": shortened,
     },
 )()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -165,7 +166,8 @@ def units_found(rows: Sequence[Row], every: str, columns: Any = COLUMNS) -> list
     block = planned_for(QUESTIONS[0], every, columns).plans[0].block
     inner = planned_for(QUESTIONS[0], every, columns).statements[0]
     start = inner.index("(SELECT *, TRY(")
-    end = inner.index('FROM "plays")', start) + len('FROM "plays")')
+    depths = accumulate((c == "(") - (c == ")") for c in inner[start:])
+    end = start + next(place for place, depth in enumerate(depths, 1) if depth == 0)
     found = lab.rows(f'SELECT "{block.unit_column}" FROM {inner[start:end]} ORDER BY n')
     return [unit for (unit,) in found]
 

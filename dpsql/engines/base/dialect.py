@@ -35,10 +35,10 @@ from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, literal, sql
 from dpsql.core.sql_types import BIGINT, SqlType
 from dpsql.engines.evidence.verdicts import Verdicts
 
-MANY_COPIES: Final = 9
-"""Copies of a text that are many: as if each row of a join stood in so many others."""
-COPIES_IN_EACH_ROW: Final = 128
-"""Copies of a text that each row of a window may have."""
+FEW_COPIES: Final = 8
+"""So many times its texts a statement takes whatever they are; of more copies, texts are short."""
+COPIES_IN_EACH_ROW: Final = 64
+"""As many copies are supposed where many rows have the text of one."""
 
 
 class Dialect(ABC):
@@ -110,12 +110,14 @@ class Dialect(ABC):
         """
         return 0
 
+    def short(self, value: Sql, type_: SqlType, copies: int = COPIES_IN_EACH_ROW) -> Sql:
+        """Write a value that a statement holds several copies of, or NULL where it is long."""
+        return value
+
     @abstractmethod
-    def expression(self, tree: exp.Expr, table: Table, copies: int = 0) -> Sql:
+    def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write a checked expression over the columns of ``table`` as SQL; uses up the tree.
 
-        It shares the memory for texts with those that stand beside it: together they hold
-        ``copies``, and each alone no fewer than its own.
 
         It must mean what DuckDB means by it, row by row. Raises ``QueryRefused`` for whatever the
         engine has no equal of: to leave a part out, or to put something similar in its place, could

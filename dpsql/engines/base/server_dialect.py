@@ -26,7 +26,7 @@ class ServerDialect(Dialect):
     def __init__(self, verdicts: Verdicts) -> None:
         self.verdicts = verdicts
 
-    def expression(self, tree: exp.Expr, table: Table, copies: int = 0) -> Sql:
+    def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write the tree with a guard at each operation that could fail."""
         return RowExpressions(table, self.rows, self.verdicts).result(tree).sql
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
 from typing import Final
@@ -17,7 +17,7 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Written, digits, join, literal, sql, written_as
 from dpsql.core.sql_types import BIGINT, UNKNOWN, VARCHAR, SqlType
 from dpsql.core.wordlists import words
-from dpsql.engines.base.dialect import MANY_COPIES, Dialect
+from dpsql.engines.base.dialect import COPIES_IN_EACH_ROW, Dialect
 from dpsql.engines.base.row_types import MOST_OF_COMPUTED, MOST_TEXT_BYTES, PIECES_BETWEEN
 from dpsql.engines.embedded.letters import in_case
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT, one_spelling
@@ -219,13 +219,7 @@ _MADE: Final = frozenset(
     | {exp.JSONExtractScalar, exp.JSONExtract}
 )
 """What makes a text as long as one that it is computed of, which is held beside it."""
-_READ: Final = frozenset(
-    {exp.Length, exp.Like, exp.ILike, exp.RegexpLike, exp.Contains, exp.StrPosition, exp.MD5}
-    | {exp.SHA2}
-)
-"""What reads a whole text, which takes its time for each row that has it."""
 _BYTES_OF_LETTER: Final = 4
-_HELD: Final = _MADE | _LARGER_THAN_TEXTS.keys()
 _COPIES: Final = 2
 """Copies of the longest texts that are held for each row."""
 _TEXTS: Final = frozenset({"VARCHAR", "JSON"})
@@ -263,41 +257,23 @@ def _is_larger(node: exp.Expr) -> bool:
     return type(node) in _LARGER_THAN_TEXTS and _LARGER_THAN_TEXTS[type(node)](node)
 
 
-def _held(tree: exp.Expr) -> tuple[list[exp.Expr], int, int]:
-    """Find what makes texts, with the copies that all of it holds, and what is larger of it."""
-    made = [node for node in tree.walk() if type(node) in _MADE or _is_larger(node)]
-    if not made:
-        return [], 0, 0
-    copies = _copies(tree)
-    larger = sum(max(_COPIES, copies[id(node)]) for node in made if _is_larger(node))
-    return made, larger + sum(copies[id(node)] for node in made if not _is_larger(node)), larger
+def _held(found: Iterable[exp.Expr], copies: Mapping[int, int]) -> int:
+    return sum(max(_COPIES, copies[id(n)]) if _is_larger(n) else copies[id(n)] for n in found)
 
 
-def _limited(tree: exp.Expr, table: Table, beside: int) -> exp.Expr:
+def _limited(tree: exp.Expr, table: Table) -> exp.Expr:
     """Read long values as NULL below what takes many times as much as they; uses up the tree.
 
     A node's values are held for two thousand rows at once, those of all nodes together. So each
-    column may have as many bytes as two copies of the longest text have, over the copies in all. In
-    a statement of many copies that goes for all that makes or reads texts, with the copies of the
-    statement; so it does over joins, where one row's text is that of many rows, and there for a
-    column by itself.
-
+    column may have as many bytes as two copies of the longest text have, over the copies in all.
     Of lists and records, whose texts are of any size, the whole is measured. They are the columns
     in the tree, so nothing is written twice, whatever stands between. What is computed of them is a
     column of the next SELECT, where it is looked at again.
     """
-    found, held, larger = _held(tree)
-    whole = max(beside, held)
-    if whole < MANY_COPIES:
-        found, whole = [node for node in found if _is_larger(node)], larger
-    else:
-        found += [node for node in tree.walk() if type(node) in _READ]
-        if isinstance(tree, exp.Column):
-            found.append(tree)
+    found = [node for node in tree.walk() if _is_larger(node)]
     if not found:
         return tree
-    inside = exp.Paren(this=tree)
-    most = MOST_TEXT_BYTES * _COPIES // whole
+    most = MOST_TEXT_BYTES * _COPIES // _held(found, _copies(tree))
     columns = {id(each): each for node in found for each in node.find_all(exp.Column)}
     for each in columns.values():
         column = table.column(each.name)
@@ -305,8 +281,7 @@ def _limited(tree: exp.Expr, table: Table, beside: int) -> exp.Expr:
         if size is not None:
             few = exp.LT(this=size, expression=exp.Literal.number(most))
             put(each, exp.Case(ifs=[exp.If(this=few, true=each.copy())]))
-    found_tree: exp.Expr = inside.this.pop()
-    return found_tree
+    return tree
 
 
 def _with_null_casts(node: exp.Expr, table: Table) -> exp.Expr:
@@ -377,10 +352,21 @@ class DuckDBDialect(Dialect):
 
     def copies(self, tree: exp.Expr) -> int:
         """Count those of all that makes texts."""
-        _, held, _ = _held(tree)
-        return held
+        found = [node for node in tree.walk() if type(node) in _MADE or _is_larger(node)]
+        return _held(found, _copies(tree)) if found else 0
 
-    def expression(self, tree: exp.Expr, table: Table, copies: int = 0) -> Sql:
+    def short(self, value: Sql, type_: SqlType, copies: int = COPIES_IN_EACH_ROW) -> Sql:
+        """Compare its size: copies are held for two thousand rows at once."""
+        if type_.is_nested or type_.kind in _OF_TEXTS:
+            text = self.cast(value, VARCHAR)
+        elif type_.kind in _TEXTS:
+            text = value
+        else:
+            return value
+        most = MOST_TEXT_BYTES * _COPIES // copies
+        return sql("CASE WHEN strlen({}) <= {} THEN {} END", text, most, value)
+
+    def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write the tree as the parser read it, every name in quotes, and parts of dates called.
 
         The generator leaves out arguments that it does not know: of nodes that have no others than
@@ -393,8 +379,8 @@ class DuckDBDialect(Dialect):
             kinds.add(type(part))
         if exp.Bracket in kinds:
             tree = _with_lists(tree, table)
-        if copies >= MANY_COPIES or not kinds.isdisjoint(_HELD):
-            tree = _limited(tree, table, copies)
+        if not kinds.isdisjoint(_LARGER_THAN_TEXTS):
+            tree = _limited(tree, table)
         if not kinds.isdisjoint(_PARTS_CALLED):
             called = [part for part in tree.walk() if type(part) in _PARTS_CALLED]
             tree = _parts_called(tree, called)

@@ -55,14 +55,14 @@ def total_condition(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     return _truth(_read_whole(node.copy()), _Setting(table, dialect))
 
 
-def total_sql(node: exp.Expr, table: Table, dialect: Dialect, copies: int = 0) -> Sql:
-    """Write the SQL of an expression made total, beside others that hold copies of texts, too."""
-    return dialect.expression(total(node, table, dialect), table, copies)
+def total_sql(node: exp.Expr, table: Table, dialect: Dialect) -> Sql:
+    """Write the SQL of an expression made total."""
+    return dialect.expression(total(node, table, dialect), table)
 
 
-def total_condition_sql(node: exp.Expr, table: Table, dialect: Dialect, copies: int = 0) -> Sql:
-    """Write the SQL of the condition of a WHERE made total, as :func:`total_sql` does."""
-    return dialect.expression(total_condition(node, table, dialect), table, copies)
+def total_condition_sql(node: exp.Expr, table: Table, dialect: Dialect) -> Sql:
+    """Write the SQL of the condition of a WHERE made total."""
+    return dialect.expression(total_condition(node, table, dialect), table)
 
 
 def is_sure_condition(node: exp.Expr, table: Table, dialect: Dialect) -> bool:

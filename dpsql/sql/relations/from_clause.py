@@ -10,7 +10,7 @@ each of its runs: its text is kept as long as the relation itself (:func:`from_c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -21,7 +21,7 @@ from dpsql.core.schema import Column, Table
 from dpsql.core.sql import EMPTY_SQL, Sql, join, number, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
-from dpsql.engines.base.dialect import COPIES_IN_EACH_ROW, MANY_COPIES, Dialect
+from dpsql.engines.base.dialect import COPIES_IN_EACH_ROW, FEW_COPIES, Dialect
 from dpsql.ir.relations import (
     Combined,
     Computed,
@@ -51,7 +51,7 @@ from dpsql.ir.relations import (
     UnitValue,
     bottom_up,
     computed_by,
-    repeats_rows,
+    most_rows,
 )
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
@@ -87,6 +87,35 @@ def from_clause(rows: RowSet, dialect: Dialect) -> Sql:
     return _KEPT.get(rows, dialect) or FromClauses(dialect).kept(rows)
 
 
+def short_values(
+    columns: Sequence[Column],
+    rows: Sql,
+    dialect: Dialect,
+    copies: int,
+    kept: Container[str] = (),
+) -> Sql:
+    """Write rows whose long texts and lists are NULL, but for ``kept`` columns."""
+    names = [quoted(each.name) for each in columns]
+    written = [
+        name if each.name in kept else dialect.short(name, each.type, copies)
+        for each, name in zip(columns, names, strict=True)
+    ]
+    if written == names:
+        return rows
+    listed = (
+        name if text == name else sql("{} AS {}", text, name)
+        for text, name in zip(written, names, strict=True)
+    )
+    return dialect.derived(sql("SELECT {} FROM {}", join(", ", listed), rows))
+
+
+def _keys_compared(conditions: Iterable[exp.Expr]) -> set[str]:
+    """Return the columns that conditions say are the same as others."""
+    sides = ((each.this, each.expression) for each in conditions if isinstance(each, exp.EQ))
+    same = (pair for pair in sides if all(isinstance(side, exp.Column) for side in pair))
+    return {side.name for pair in same for side in pair}
+
+
 class FromClauses:
     """The FROM clauses of one statement in a dialect; each relation is written once."""
 
@@ -102,8 +131,6 @@ class FromClauses:
         nodes = list(bottom_up(rows, self._texts))
         for node in nodes:
             self._copies += sum(map(self._dialect.copies, computed_by(node)))
-            if repeats_rows(node):
-                self._copies = max(self._copies, MANY_COPIES)
         for node in nodes:
             self._texts[id(node)] = node, self._written(node)
         return self._texts[id(rows)][1]
@@ -130,7 +157,13 @@ class FromClauses:
         """Write a node, once the texts of its sources are known."""
         match node:
             case Scan():
-                return self._dialect.table(node.table)
+                text = self._dialect.table(node.table)
+                copies = self._copies
+                return (
+                    short_values(node.columns, text, self._dialect, copies)
+                    if copies > FEW_COPIES
+                    else text
+                )
             case NumberedRows():
                 return self._dialect.numbers(node.count, _NUMBERS, quoted(node.name))
             case Typed() | Sampled():  # which units are taken, the block says
@@ -139,13 +172,12 @@ class FromClauses:
                 return self._one_spelling(node)
             case Join():
                 on = self._all_true(node.conditions, node.columns)
-                return sql(
-                    "{} {} {} ON ({on})",
-                    self._of(node.left),
-                    _JOINS[node.kind],
-                    self._right(node.right),
-                    on=on,
-                )
+                left, right = self._of(node.left), self._right(node.right)
+                if not any(most_rows(source) == 1 for source in node.sources):
+                    keys = _keys_compared(node.conditions)
+                    left = self._short(node.left, left, keys)
+                    right = self._short(node.right, right, keys)
+                return sql("{} {} {} ON ({on})", left, _JOINS[node.kind], right, on=on)
             case LinkJoin():
                 return self._link_join(node)
             case SemiJoin():
@@ -175,7 +207,7 @@ class FromClauses:
                 return self._per_unit(node)
             case Placed():
                 types = {column.name: column.type for column in node.source.columns}
-                made = join(", ", (self._place_value(v, types, node.source) for v in node.values))
+                made = join(", ", (self._place_value(value, types) for value in node.values))
                 return sql("SELECT *, {} FROM {}", made, self._of(node.source))
             case Combined():
                 return self._combined(node)
@@ -191,6 +223,13 @@ class FromClauses:
             node = node.source
         is_join = isinstance(node, Join | LinkJoin | SemiJoin)
         return sql("({})", text) if is_join else text
+
+    def _short(self, side: RowSet, text: Sql, keys: Container[str]) -> Sql:
+        """Write a side of a join, one row of which may be in many.
+
+        A key that is compared is in each of the rows that it meets as well.
+        """
+        return short_values(side.columns, text, self._dialect, COPIES_IN_EACH_ROW, keys)
 
     def _one_spelling(self, node: OneSpelling) -> Sql:
         """Spell equal values alike, or return the rows where they already are."""
@@ -208,7 +247,7 @@ class FromClauses:
         return sql(
             "{} JOIN {} ON ({column} = {key})",
             self._of(node.left),
-            self._right(node.right),
+            self._short(node.right, self._right(node.right), {node.key}),
             column=column,
             key=key,
         )
@@ -216,6 +255,10 @@ class FromClauses:
     def _semi_join(self, node: SemiJoin) -> Sql:
         on = self._all_true(node.conditions, node.left.columns + node.right.columns)
         left, right = self._of(node.left), self._right(node.right)
+        keys = _keys_compared(node.conditions)
+        if any(each.name not in keys for c in node.conditions for each in c.find_all(exp.Column)):
+            left = self._short(node.left, left, keys)
+            right = self._short(node.right, right, keys)
         return self._dialect.semi_join(left, right, on, negated=node.negated)
 
     def _combined(self, node: Combined) -> Sql:
@@ -243,7 +286,7 @@ class FromClauses:
         places = join(", ", (number(place + 1) for place in range(len(keys))))
         return sql("SELECT {} FROM {} GROUP BY {}", selected, self._of(node.source), places)
 
-    def _place_value(self, value: PlaceValue, types: Mapping[str, SqlType], rows: RowSet) -> Sql:
+    def _place_value(self, value: PlaceValue, types: Mapping[str, SqlType]) -> Sql:
         """Write a function of a row's place; one row's value may be that of all rows."""
         among = self._listed(value.among)
         window = sql("PARTITION BY {}", among)
@@ -253,8 +296,7 @@ class FromClauses:
             window = sql("{} {}", window, self._frame(value.frame))
         of = sql("*") if value.argument is None else quoted(value.argument)
         if value.argument is not None and value.order and value.function in _OF_ONE_ROW:
-            column = exp.column(value.argument, quoted=True)
-            of = total_sql(column, _over(rows.columns), self._dialect, COPIES_IN_EACH_ROW)
+            of = self._dialect.short(of, types[value.argument])
         over, distance, dialect = sql("OVER ({})", window), value.distance, self._dialect
         match value.function:
             case PlaceFunction.NUMBER:
@@ -311,10 +353,10 @@ class FromClauses:
         return join(", ", (sql("{} AS {}", quoted(old), quoted(new)) for old, new in names))
 
     def _value(self, expression: exp.Expr, table: Table) -> Sql:
-        return total_sql(expression, table, self._dialect, self._copies)
+        return total_sql(expression, table, self._dialect)
 
     def _condition(self, condition: exp.Expr, table: Table) -> Sql:
-        return total_condition_sql(condition, table, self._dialect, self._copies)
+        return total_condition_sql(condition, table, self._dialect)
 
     def _columns_computed(self, node: Extend) -> Sql:
         """Write the new columns of a relation, as they stand in a SELECT."""

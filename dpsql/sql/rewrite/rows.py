@@ -22,13 +22,12 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import VARCHAR
-from dpsql.engines.base.dialect import MANY_COPIES, Dialect
+from dpsql.engines.base.dialect import FEW_COPIES, Dialect
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, Key, Source
-from dpsql.ir.relations import bottom_up, repeats_rows
 from dpsql.sql.expressions.proven_integers import Ranged
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
-from dpsql.sql.relations.from_clause import from_clause
+from dpsql.sql.relations.from_clause import from_clause, short_values
 
 _DRAWN: Final = 2**32  # numbers that the bits of a salted hash may be
 _WRITTEN: Final = IdentityMemory[Source, Hashable, tuple[Sql, exp.Expr]]()
@@ -113,6 +112,9 @@ class PrivateRows:
         if block.condition is not None:
             conditions.append(sql("({})", self._once(block.condition, total_condition_sql)))
         source = from_clause(block.source.rows, self.dialect)
+        copies = self._copies()
+        if copies > FEW_COPIES:
+            source = short_values(block.source.rows.columns, source, self.dialect, copies)
         rows = sql("SELECT {} FROM {} WHERE {}", columns, source, join(" AND ", conditions))
         if not self.known:
             return rows
@@ -125,11 +127,11 @@ class PrivateRows:
         """Write an expression over the rows, total; once for all statements over them."""
         return self._once(node, total_sql)
 
-    def _once(self, node: exp.Expr, write: Callable[[exp.Expr, Table, Dialect, int], Sql]) -> Sql:
+    def _once(self, node: exp.Expr, write: Callable[[exp.Expr, Table, Dialect], Sql]) -> Sql:
         source, key = self.plan.block.source, (id(node), self.dialect, write)
         known = _WRITTEN.get(source, key)
         if known is None:
-            known = write(node, self.table, self.dialect, self._copies()), node
+            known = write(node, self.table, self.dialect), node
             known[0].render(self.dialect.renderer)  # of which the texts of statements are made
             _WRITTEN.keep(source, key, known)
         return known[0]
@@ -139,8 +141,6 @@ class PrivateRows:
         known = _COPIES.get(block, dialect)
         if known is None:
             known = sum(map(dialect.copies, block.computed))
-            if any(map(repeats_rows, bottom_up(block.source.rows))):
-                known = max(known, MANY_COPIES)
             _COPIES.keep(block, dialect, known)
         return known
 

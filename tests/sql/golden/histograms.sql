@@ -651,7 +651,7 @@ FROM (
 -- world: lineage
 SELECT s.k, SUM(v.x) FROM visits v JOIN shops s ON v.k = s.k GROUP BY s.k;
 
--- __dpsql_released_0, as one: 0d30874b28f62d5d
+-- __dpsql_released_0, as one: cf1534203bbbe243
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -701,11 +701,18 @@ FROM (
             "__dpsql_c3" AS "__dpsql_m0"
           FROM (
             SELECT
-              "k" AS "__dpsql_c1",
-              "s" AS "__dpsql_c2",
-              "x" AS "__dpsql_c3",
-              "uid" AS "__dpsql_c4"
-            FROM "visits"
+              "__dpsql_c1",
+              CASE WHEN STRLEN("__dpsql_c2") <= 16384 THEN "__dpsql_c2" END AS "__dpsql_c2",
+              "__dpsql_c3",
+              "__dpsql_c4"
+            FROM (
+              SELECT
+                "k" AS "__dpsql_c1",
+                "s" AS "__dpsql_c2",
+                "x" AS "__dpsql_c3",
+                "uid" AS "__dpsql_c4"
+              FROM "visits"
+            )
           )
           JOIN (
             SELECT

@@ -239,7 +239,7 @@ FROM (
 -- world: lineage
 SELECT s.name, COUNT(DISTINCT v.uid) FROM visits v JOIN shops s ON v.k = s.k GROUP BY s.name;
 
--- __dpsql_released_0, as one: dd3301fa61f8a891
+-- __dpsql_released_0, as one: 81849f02fbaaaca7
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -269,17 +269,29 @@ FROM (
         "__dpsql_c7" AS "__dpsql_k0"
       FROM (
         SELECT
-          "uid" AS "__dpsql_c1",
-          "k" AS "__dpsql_c2",
-          "s" AS "__dpsql_c3"
-        FROM "visits"
+          "__dpsql_c1",
+          "__dpsql_c2",
+          CASE WHEN STRLEN("__dpsql_c3") <= 16384 THEN "__dpsql_c3" END AS "__dpsql_c3"
+        FROM (
+          SELECT
+            "uid" AS "__dpsql_c1",
+            "k" AS "__dpsql_c2",
+            "s" AS "__dpsql_c3"
+          FROM "visits"
+        )
       )
       JOIN (
         SELECT
-          "k" AS "__dpsql_c6",
-          "name" AS "__dpsql_c7",
-          "uid" AS "__dpsql_c8"
-        FROM "shops"
+          "__dpsql_c6",
+          CASE WHEN STRLEN("__dpsql_c7") <= 16384 THEN "__dpsql_c7" END AS "__dpsql_c7",
+          "__dpsql_c8"
+        FROM (
+          SELECT
+            "k" AS "__dpsql_c6",
+            "name" AS "__dpsql_c7",
+            "uid" AS "__dpsql_c8"
+          FROM "shops"
+        )
       )
         ON (
           (
@@ -305,7 +317,7 @@ FROM (
 -- world: lineage
 SELECT t.region, COUNT(*) FROM people p LEFT JOIN towns t USING (city) GROUP BY t.region;
 
--- __dpsql_released_0, as one: e79d987892e6a2af
+-- __dpsql_released_0, as one: b2250b18c9312ee7
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -343,9 +355,14 @@ FROM (
       )
       LEFT JOIN (
         SELECT
-          "city" AS "__dpsql_c4",
-          "region" AS "__dpsql_c5"
-        FROM "towns"
+          "__dpsql_c4",
+          CASE WHEN STRLEN("__dpsql_c5") <= 16384 THEN "__dpsql_c5" END AS "__dpsql_c5"
+        FROM (
+          SELECT
+            "city" AS "__dpsql_c4",
+            "region" AS "__dpsql_c5"
+          FROM "towns"
+        )
       )
         ON (
           (
@@ -491,7 +508,7 @@ FROM (
 SELECT v.k, COUNT(*) FROM visits v WHERE (SELECT COUNT(*) FROM orders o WHERE o.uid = v.uid) > 1
 GROUP BY v.k;
 
--- __dpsql_released_0, as one: 7cf2fd484d859771
+-- __dpsql_released_0, as one: a4ed1073284cc782
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -525,7 +542,15 @@ FROM (
         SELECT
           *,
           COALESCE("__dpsql_c6", 0) AS "__dpsql_c7"
-        FROM "visits"
+        FROM (
+          SELECT
+            "uid",
+            "k",
+            CASE WHEN STRLEN("s") <= 16384 THEN "s" END AS "s",
+            "n",
+            "x"
+          FROM "visits"
+        )
         LEFT JOIN (
           SELECT
             "__dpsql_c1" AS "__dpsql_c5",
@@ -567,7 +592,7 @@ FROM (
 -- world: lineage
 SELECT k, COUNT(*) FROM visits WHERE k IN (SELECT k FROM shops WHERE size > 10) GROUP BY k;
 
--- __dpsql_released_0, as one: b313a285ca2ae12b
+-- __dpsql_released_0, as one: 43f8380469dd4b99
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -597,7 +622,15 @@ FROM (
       SELECT
         "uid" AS "__dpsql_unit",
         "k" AS "__dpsql_k0"
-      FROM "visits"
+      FROM (
+        SELECT
+          "uid",
+          "k",
+          CASE WHEN STRLEN("s") <= 16384 THEN "s" END AS "s",
+          "n",
+          "x"
+        FROM "visits"
+      )
       SEMI JOIN (
         SELECT
           "k" AS "__dpsql_c1",
@@ -695,7 +728,7 @@ FROM (
 -- world: lineage
 SELECT k, COUNT(*) FROM visits WHERE k NOT IN (SELECT k FROM shops) GROUP BY k;
 
--- __dpsql_released_0, as one: b0a0e0f8d774133a
+-- __dpsql_released_0, as one: 67e42b2175cdf720
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -725,7 +758,15 @@ FROM (
       SELECT
         "uid" AS "__dpsql_unit",
         "k" AS "__dpsql_k0"
-      FROM "visits"
+      FROM (
+        SELECT
+          "uid",
+          "k",
+          CASE WHEN STRLEN("s") <= 16384 THEN "s" END AS "s",
+          "n",
+          "x"
+        FROM "visits"
+      )
       ANTI JOIN (
         SELECT
           "k" AS "__dpsql_c1"
@@ -1996,7 +2037,7 @@ FROM (
 SELECT a, COUNT(*), COUNT(d), COUNT(b), COUNT(c) FROM (SELECT uid, k % 2 AS odd, ARG_MAX(s, n) AS a, ARG_MIN(x, k) AS b,
 STDDEV(x) AS d, ANY_VALUE(n) AS c FROM visits GROUP BY uid, odd HAVING VAR_POP(n) < 1e6) GROUP BY a;
 
--- __dpsql_released_0, as one: 6f426934dd1c4976
+-- __dpsql_released_0, as one: b777479faa35adda
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -2136,7 +2177,7 @@ FROM (
                   FROM (
                     SELECT
                       *,
-                      FIRST_VALUE("__dpsql_c4") OVER (PARTITION BY "uid", "__dpsql_c32" ORDER BY "__dpsql_c5" DESC, "__dpsql_c4") AS "__dpsql_c6",
+                      FIRST_VALUE(CASE WHEN STRLEN("__dpsql_c4") <= 16384 THEN "__dpsql_c4" END) OVER (PARTITION BY "uid", "__dpsql_c32" ORDER BY "__dpsql_c5" DESC, "__dpsql_c4") AS "__dpsql_c6",
                       FIRST_VALUE("__dpsql_c8") OVER (PARTITION BY "uid", "__dpsql_c32" ORDER BY "__dpsql_c9", "__dpsql_c8") AS "__dpsql_c10"
                     FROM (
                       SELECT
@@ -2397,7 +2438,7 @@ FROM (
 -- world: small
 SELECT m, COUNT(*), SUM(v) FROM visits UNPIVOT (v FOR m IN (n, x)) GROUP BY m;
 
--- __dpsql_released_0, as one: 7d3187a79b8498e7
+-- __dpsql_released_0, as one: ab8a32352e9fcfed
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -2480,29 +2521,49 @@ FROM (
                 *
               FROM (
                 SELECT
-                  "Uid" AS "__dpsql_c1",
-                  "k" AS "__dpsql_c2",
-                  "s" AS "__dpsql_c3",
-                  "n" AS "__dpsql_c4",
-                  "big" AS "__dpsql_c5",
-                  "x" AS "__dpsql_c6",
-                  "wide" AS "__dpsql_c7",
-                  "amount" AS "__dpsql_c8",
-                  "d" AS "__dpsql_c9",
-                  "ts" AS "__dpsql_c10",
-                  "flag" AS "__dpsql_c11",
-                  "c" AS "__dpsql_c12",
-                  "order" AS "__dpsql_c13"
-                FROM "visits"
+                  "__dpsql_c1",
+                  "__dpsql_c2",
+                  CASE WHEN STRLEN("__dpsql_c3") <= 16384 THEN "__dpsql_c3" END AS "__dpsql_c3",
+                  "__dpsql_c4",
+                  "__dpsql_c5",
+                  "__dpsql_c6",
+                  "__dpsql_c7",
+                  "__dpsql_c8",
+                  "__dpsql_c9",
+                  "__dpsql_c10",
+                  "__dpsql_c11",
+                  CASE WHEN STRLEN("__dpsql_c12") <= 16384 THEN "__dpsql_c12" END AS "__dpsql_c12",
+                  "__dpsql_c13"
+                FROM (
+                  SELECT
+                    "Uid" AS "__dpsql_c1",
+                    "k" AS "__dpsql_c2",
+                    "s" AS "__dpsql_c3",
+                    "n" AS "__dpsql_c4",
+                    "big" AS "__dpsql_c5",
+                    "x" AS "__dpsql_c6",
+                    "wide" AS "__dpsql_c7",
+                    "amount" AS "__dpsql_c8",
+                    "d" AS "__dpsql_c9",
+                    "ts" AS "__dpsql_c10",
+                    "flag" AS "__dpsql_c11",
+                    "c" AS "__dpsql_c12",
+                    "order" AS "__dpsql_c13"
+                  FROM "visits"
+                )
               )
               JOIN (
                 SELECT
-                  "__dpsql_c15" AS "__dpsql_c16"
+                  CASE WHEN STRLEN("__dpsql_c16") <= 16384 THEN "__dpsql_c16" END AS "__dpsql_c16"
                 FROM (
                   SELECT
-                    *,
-                    CASE WHEN "__dpsql_c14" = 1 THEN 'n' ELSE 'x' END AS "__dpsql_c15"
-                  FROM RANGE(1, 3) AS "__dpsql_numbers"("__dpsql_c14")
+                    "__dpsql_c15" AS "__dpsql_c16"
+                  FROM (
+                    SELECT
+                      *,
+                      CASE WHEN "__dpsql_c14" = 1 THEN 'n' ELSE 'x' END AS "__dpsql_c15"
+                    FROM RANGE(1, 3) AS "__dpsql_numbers"("__dpsql_c14")
+                  )
                 )
               )
                 ON (
@@ -2839,7 +2900,7 @@ SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "
 -- world: lineage
 SELECT (SELECT region FROM towns t WHERE t.city = p.city) AS r, (SELECT b.label FROM (VALUES (0, 40, 'young'), (40, 99, 'old')) b(low, high, label) WHERE p.age >= b.low AND p.age < b.high) AS g, count(*) FROM people p WHERE (SELECT region FROM towns t WHERE t.city = p.city) <> 'x' GROUP BY r, g;
 
--- __dpsql_released_0, as one: 46c28634b8660f58
+-- __dpsql_released_0, as one: 518c23b963ca03d9
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -2872,30 +2933,49 @@ FROM (
         "uid" AS "__dpsql_unit",
         "__dpsql_c2" AS "__dpsql_k0",
         "__dpsql_c9" AS "__dpsql_k1"
-      FROM "people"
-      LEFT JOIN (
+      FROM (
         SELECT
-          "city" AS "__dpsql_c1",
-          "region" AS "__dpsql_c2"
-        FROM "towns"
-      )
-        ON (
-          (
-            "__dpsql_c1" = "city"
+          "uid",
+          CASE WHEN STRLEN("city") <= 16384 THEN "city" END AS "city",
+          "age",
+          CASE WHEN STRLEN("__dpsql_c1") <= 16384 THEN "__dpsql_c1" END AS "__dpsql_c1",
+          CASE WHEN STRLEN("__dpsql_c2") <= 16384 THEN "__dpsql_c2" END AS "__dpsql_c2"
+        FROM "people"
+        LEFT JOIN (
+          SELECT
+            "__dpsql_c1",
+            CASE WHEN STRLEN("__dpsql_c2") <= 16384 THEN "__dpsql_c2" END AS "__dpsql_c2"
+          FROM (
+            SELECT
+              "city" AS "__dpsql_c1",
+              "region" AS "__dpsql_c2"
+            FROM "towns"
           )
         )
+          ON (
+            (
+              "__dpsql_c1" = "city"
+            )
+          )
+      )
       LEFT JOIN (
         SELECT
-          "__dpsql_c4" AS "__dpsql_c7",
-          "__dpsql_c5" AS "__dpsql_c8",
-          "__dpsql_c6" AS "__dpsql_c9"
+          "__dpsql_c7",
+          "__dpsql_c8",
+          CASE WHEN STRLEN("__dpsql_c9") <= 16384 THEN "__dpsql_c9" END AS "__dpsql_c9"
         FROM (
           SELECT
-            *,
-            CASE WHEN "__dpsql_c3" = 1 THEN 0 ELSE 40 END AS "__dpsql_c4",
-            CASE WHEN "__dpsql_c3" = 1 THEN 40 ELSE 99 END AS "__dpsql_c5",
-            CASE WHEN "__dpsql_c3" = 1 THEN 'young' ELSE 'old' END AS "__dpsql_c6"
-          FROM RANGE(1, 3) AS "__dpsql_numbers"("__dpsql_c3")
+            "__dpsql_c4" AS "__dpsql_c7",
+            "__dpsql_c5" AS "__dpsql_c8",
+            "__dpsql_c6" AS "__dpsql_c9"
+          FROM (
+            SELECT
+              *,
+              CASE WHEN "__dpsql_c3" = 1 THEN 0 ELSE 40 END AS "__dpsql_c4",
+              CASE WHEN "__dpsql_c3" = 1 THEN 40 ELSE 99 END AS "__dpsql_c5",
+              CASE WHEN "__dpsql_c3" = 1 THEN 'young' ELSE 'old' END AS "__dpsql_c6"
+            FROM RANGE(1, 3) AS "__dpsql_numbers"("__dpsql_c3")
+          )
         )
       )
         ON (
