@@ -338,7 +338,7 @@ class CascadeKind(ReleaseKind):
         if cascade.goal is CascadeGoal.KEYS:
             votes = "" if cascade.votes is None else f"; or {cascade.votes.bounding}"
             return f"{naming}, {kept} (sampled by a salted hash){votes}"
-        caps = [cap for cap in CAP_CHOICES if cascade.most is None or cap <= cascade.most]
+        caps = cascade.caps
         return (
             f"{naming}, {kept} (sampled by a salted hash); named groups weigh as much as {caps[0]} "
             f"to {caps[-1]:,} together in l2, as the second pilot says; {rows}"

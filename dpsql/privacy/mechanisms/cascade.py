@@ -355,6 +355,12 @@ class Cascade(Usual):
         return shares if self.once is None else replace(shares, pilot=0.0)
 
     @property
+    def caps(self) -> tuple[int, ...]:
+        """The caps that may be chosen: up to the first at which no unit counts less."""
+        last = CAP_CHOICES[-1] if self.most is None else _cap_for(self.most)
+        return tuple(cap for cap in CAP_CHOICES if cap <= last)
+
+    @property
     def single(self) -> bool:
         """True if one key per unit is all that there may be: then nothing has to be looked at."""
         return self.most == 1
@@ -569,7 +575,7 @@ class Cascade(Usual):
             return ChosenCap(CAP_CHOICES[0], 0.0)
         # A unit has no more named groups than there are.
         groups = max(1, len(named.ids))
-        enough = next((cap for cap in CAP_CHOICES if cap >= groups), CAP_CHOICES[-1])
+        enough = _cap_for(groups)
         pilot = self.second_pilot(parts)
         noisy = pilot.histogram(rows.unit_sizes(named.ids), source)
         possible = 2 ** np.arange(_BUCKETS) <= groups
@@ -637,7 +643,6 @@ class Cascade(Usual):
         ``units`` of shape (buckets,) have ``squares`` of norms of shape (buckets, values), and sums
         ``spread`` times these norms.
         """
-        most = enough if self.most is None else min(enough, self.most)
 
         def lost(cap: int) -> float:
             return float(units @ _taken(squares, spread, cap))
@@ -645,8 +650,13 @@ class Cascade(Usual):
         def error(cap: int) -> float:
             return _MEAN_ABSOLUTE * scale * math.sqrt(cap) + lost(cap) / groups
 
-        cap = min((cap for cap in CAP_CHOICES if cap <= most), key=error)
+        cap = min((cap for cap in self.caps if cap <= enough), key=error)
         return ChosenCap(cap, lost(cap))
+
+
+def _cap_for(groups: int) -> int:
+    """Return the first cap at which a unit in so many groups counts in full in each."""
+    return next((cap for cap in CAP_CHOICES if cap >= groups), CAP_CHOICES[-1])
 
 
 def _beyond_a_draw(cut: float) -> NDArray[np.float64]:

@@ -577,6 +577,11 @@ def test_the_cap_follows_what_units_have_and_the_owners_limit() -> None:
     assert caps[-1] == 1000
     limited = cascade(0.5, most=4)
     assert chosen_cap(limited, Sizes(1000), named_groups(1000), 3.0) == 4
+    # Units that may have twelve groups count in full at the next cap, 20; at 10 they lose a tenth.
+    for most, cap in ((1, 1), (4, 4), (9, 10), (12, 20), (25, 30), (8_000, 7_000)):
+        limited = cascade(0.5, most=most)
+        assert limited.caps[-1] == cap
+        assert chosen_cap(limited, Sizes(most), named_groups(most), 1e-3) == cap
     # More than the named groups there are none to count in.
     for groups, cap in ((1, 1), (6, 6), (45, 50)):
         assert chosen_cap(one, Sizes(groups), named_groups(groups), 1e-3) <= cap
