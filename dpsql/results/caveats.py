@@ -107,7 +107,10 @@ def bounds_found(value: UnboundedValue) -> Caveat:
 
     It is strong where they are as close as they can be: of few units no others can be found.
     """
-    text = f"{printable_name(value.text)} is clamped to {value.range}, found privately."
+    text = (
+        f"{printable_name(value.text)} is clamped to {value.range}, found privately: intervals do "
+        "not have what is beyond."
+    )
     if value.closest:
         text = (
             f"Beware: {text} Of so few units, or at so small a price, no wider ones can be found."

@@ -383,7 +383,7 @@ class Result(ReadableAnswer):
             for caveat in self.warnings
             if caveat.kind in (CaveatKind.EMPTY, CaveatKind.DROWNED)
         ]
-        last += [caveat.text for caveat in self._few_caveats()]
+        last += [caveat.text for caveat in (*self._bounds_caveats(), *self._few_caveats())]
         beforehand = [caveat.text for caveat in noise.beforehand]
         lines = [self.staleness, said, *self._left_out_sentences(confidence), *beforehand, *last]
         return "\n".join(line for line in lines if line)
@@ -420,10 +420,14 @@ class Result(ReadableAnswer):
             yield caveats.GROUPS_MISSING
         yield from map(caveats.error_missed, filter(None, map(margins_missed, self._noise.plans)))
         yield from self._errors_before_choice()
+        yield from self._bounds_caveats()
+        yield from self._few_caveats()
+
+    def _bounds_caveats(self) -> Iterator[Caveat]:
+        """Yield caveats of bounds of values that were found: no interval has what they cut off."""
         blocks = (plan.block.bounds_found for plan in self._noise.plans)
         values = (each for bounds in blocks if bounds and bounds.known for each in bounds.values)
         yield from dict.fromkeys(map(caveats.bounds_found, values))
-        yield from self._few_caveats()
 
     def _few_caveats(self) -> Iterator[Caveat]:
         """Yield caveats of numbers of rows that were drawn of too few rows to say anything."""

@@ -256,8 +256,10 @@ def test_bounds_of_counts_and_sums_of_a_unit_are_found(
 @pytest.mark.slow
 def test_bounds_that_are_found_are_within_those_of_a_count(tmp_path: Path) -> None:
     with opened(tmp_path) as con:  # -9 is between -12 and -8, which could be drawn otherwise
-        said = con.sql(f"SELECT sum(n - 10) {PER_UNIT}").warnings
-    assert any("n - 10 is clamped to -10 to " in each.text for each in said)
+        result = con.sql(f"SELECT sum(n - 10) {PER_UNIT}")
+    assert any("n - 10 is clamped to -10 to " in each.text for each in result.warnings)
+    assert "n - 10 is clamped to -10 to " in result.summary()
+    assert "intervals do not have what is beyond" in result.summary()
 
 
 @pytest.mark.slow
