@@ -266,14 +266,14 @@ class Block:
 
     @property
     def valued(self) -> tuple[exp.Expr, ...]:
-        """What it computes of each row: its keys, then the values that it measures."""
+        """The expressions of the block over each row: keys, then measured values."""
         measured = (each.argument for each in self.measures if each.argument is not None)
         ranked = (each.ranked.argument for each in self.quantiles)
         return (*(key.expression for key in self.keys), *measured, *ranked)
 
     @property
     def computed(self) -> tuple[exp.Expr, ...]:
-        """What it computes of each row, its condition last."""
+        """The expressions of the block over each row, with the condition last."""
         return self.valued if self.condition is None else (*self.valued, self.condition)
 
     @property

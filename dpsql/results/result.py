@@ -424,7 +424,7 @@ class Result(ReadableAnswer):
         yield from self._few_caveats()
 
     def _bounds_caveats(self) -> Iterator[Caveat]:
-        """Yield caveats of bounds of values that were found: no interval has what they cut off."""
+        """Yield caveats of found bounds of values, beyond which no interval reaches."""
         blocks = (plan.block.bounds_found for plan in self._noise.plans)
         values = (each for bounds in blocks if bounds and bounds.known for each in bounds.values)
         yield from dict.fromkeys(map(caveats.bounds_found, values))

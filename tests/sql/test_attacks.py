@@ -68,6 +68,10 @@ def test_what_the_usual_number_answers_is_answered_without_one(
     assert outcome() == outcome(max_groups_contributed=10)
 
 
+def nested(start: str, end: str, times: int) -> str:
+    return start * times + "s" + end * times
+
+
 DOUBLING = ["k AS a0", *(f"a{i - 1} + a{i - 1} AS a{i}" for i in range(1, 60))]
 OVERSIZED = {
     "five thousand conditions": ("k = 1 AND " * 5000 + "k = 1", "query_too_large"),
@@ -80,6 +84,13 @@ OVERSIZED = {
     "five thousand minus signs": ("- " * 5000 + "k = 1", "query_too_large"),
     "nested CASE": ("CASE WHEN flag THEN " * 300 + "flag" + " END" * 300, "query_too_deep"),
     "chained IS NULL": ("k" + " IS NULL" * 1900, "query_too_deep"),
+    "parts of parts": (nested("string_split(", ", ',')[2]", 12) + " = 'a'", "query_too_large"),
+    "bytes of bytes": (nested("strlen(", ")::VARCHAR", 9) + " = 'a'", "query_too_large"),
+    "patterns of patterns": (nested("(s LIKE ", ")::VARCHAR", 11) + " = 'a'", "query_too_large"),
+    "signs of signs": (
+        nested("(", " LIKE 'a!%%b' ESCAPE '!')::VARCHAR", 12) + " = 'a'",
+        "query_too_large",
+    ),
     "twice as many": ("k" + " IS NULL" * 4000, "query_too_large"),
     "a megabyte of text": (f"s = '{'x' * (1 << 20)}'", "query_too_long"),
     "a number of 39 digits": ("k > 1" + "0" * 38, "number_too_long"),

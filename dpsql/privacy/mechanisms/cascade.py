@@ -356,7 +356,7 @@ class Cascade(Usual):
 
     @property
     def caps(self) -> tuple[int, ...]:
-        """The caps that may be chosen: up to the first at which no unit counts less."""
+        """The possible caps, up to the first at which every unit counts in full."""
         last = CAP_CHOICES[-1] if self.most is None else _cap_for(self.most)
         return tuple(cap for cap in CAP_CHOICES if cap <= last)
 

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from functools import reduce
+from itertools import islice
 from typing import Final, Literal, TypeAlias
 
 from sqlglot import exp
@@ -47,6 +48,7 @@ from dpsql.sql.expressions.silent_casts import (
     number_of_text,
     text_of_moment,
 )
+from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, too_much_written_out
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.dialect import WRITTEN_NAME, PrivateDuckDB
 from dpsql.syntax.inner_types import inner_type
@@ -124,6 +126,8 @@ def write_alike(root: exp.Expr, type_of: TypeHere) -> exp.Expr:
         found = None if make is None else make(node, type_of)
         if found is None:
             continue
+        if next(islice(found.walk(), MAX_WRITTEN_OUT, None), None) is not None:
+            raise too_much_written_out()
         for note, value in node.meta.items():
             found.meta.setdefault(note, value)
         found.meta.setdefault(NAMED, display(node))

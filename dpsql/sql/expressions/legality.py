@@ -16,7 +16,7 @@ from dpsql.ir.query import Key
 from dpsql.sql.expressions.enum_order import refuse_enum_order
 from dpsql.sql.expressions.first_answers import after_answering
 from dpsql.sql.expressions.row_constants import constants_objection
-from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, written_out
+from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, too_much_written_out, written_out
 from dpsql.syntax.dialect import WRITTEN_NAME
 from dpsql.syntax.other_words import INSTEAD
 from dpsql.syntax.parse import MAX_DIGITS, number_too_long, place_of
@@ -109,14 +109,7 @@ def refuse_written_out(nodes: Iterable[exp.Expr], text: str) -> None:
     for node in nodes:
         size += written_out(node)
         if size > MAX_WRITTEN_OUT:
-            raise QueryRefused(
-                "the expressions over private rows are too large, or become it when they are "
-                "written out",
-                code="query_too_large",
-                place=place_of(text, node),
-                hint="CASE x WHEN …, x IN (…) over columns and x BETWEEN … compare x each time: "
-                "take a smaller x.",
-            )
+            raise too_much_written_out(place_of(text, node))
 
 
 def check_row_expression(node: exp.Expr, text: str) -> None:

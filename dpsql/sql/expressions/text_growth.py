@@ -14,7 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.schema import fold
-from dpsql.errors import QueryRefused
+from dpsql.errors import Place, QueryRefused
 from dpsql.sql.expressions.row_constants import grows_by
 
 MAX_TEXT_DOUBLINGS = 6
@@ -45,6 +45,17 @@ def refuse_growing_text(tree: exp.Query) -> None:
         )
 
 
+def too_much_written_out(place: Place | None = None) -> QueryRefused:
+    """Build the error for expressions with more nodes than ``MAX_WRITTEN_OUT``."""
+    return QueryRefused(
+        "the expressions over private rows are too large, or become it when they are written out",
+        code="query_too_large",
+        place=place,
+        hint="CASE x WHEN …, x IN (…) over columns and x BETWEEN … compare x each time, "
+        "string_split(x, ',')[2], x LIKE y and others have it several times: take a smaller x.",
+    )
+
+
 def written_out(node: exp.Expr) -> int:
     """Count the nodes that an expression over private rows has once it is made total."""
     sizes: dict[int, int] = {}
@@ -69,6 +80,8 @@ def size_of_node(part: exp.Expr, sizes: Mapping[int, int]) -> int:
             size += inside["this"] + inside["expression"]
         case exp.Case(args={"this": exp.Expr()}):
             size += inside["this"] * len(part.args["ifs"])
+        case exp.Like() | exp.ILike() if part.expression.find(exp.Column) is not None:
+            size += 2 * inside["expression"]
         case exp.In() if not _is_constant(part.expressions):
             size += inside["this"] * len(part.expressions)
         case exp.In():
