@@ -66,7 +66,7 @@ server-versions: $(READY_ENGINES)
 # Every other version of DuckDB: evidence, lock-down, last reading, the engine suite and a short attack.
 # Of long tests few cases and short searches.
 DUCKDB_QUICK := $(patsubst %,tests/engines/test_%.py,duckdb_versions evidence trial engine views) \
-  tests/attack/test_attack.py
+  tests/attack/test_attack.py tests/sql/test_duckdb_patterns.py
 DUCKDB_CASES := $(patsubst %,tests/engines/test_%.py,last_reading suite_duckdb)
 ON_DUCKDB = PYTHONPATH=$(CURDIR)/$(VENV)/duckdb-$$each DPSQL_DUCKDB=$$each $(BIN)/python -m pytest -n 2 -q
 duckdb-versions: $(addprefix $(VENV)/duckdb-,$(DUCKDBS))

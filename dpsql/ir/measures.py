@@ -41,6 +41,9 @@ COUNTED_DISTINCT = frozenset({MeasureKind.UNITS, MeasureKind.MATCHING_UNITS, Mea
 CENTERED = frozenset({MeasureKind.CENTERED_SUM, MeasureKind.CENTERED_SQUARES})
 """The sums over rows that averages and spreads are computed of, as distances from a middle."""
 
+SUMMED = CENTERED | {MeasureKind.SUM, MeasureKind.CENTERED_AVERAGES}
+"""The kinds that sum values, between bounds."""
+
 
 @dataclass(frozen=True, slots=True)
 class AggregateSpec:

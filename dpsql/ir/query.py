@@ -19,7 +19,7 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Written
 from dpsql.core.sql_types import SqlType
 from dpsql.errors import Place
-from dpsql.ir.measures import CENTERED, Aggregate, Measure, MeasureKind, Quantile
+from dpsql.ir.measures import CENTERED, SUMMED, Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.relations import EachRow, PublicSource, RowSet, Scan, bottom_up
 from dpsql.ir.terms import Term
 from dpsql.policy.model import ColumnPolicy
@@ -263,6 +263,15 @@ class Block:
     def rows_are_units(self) -> bool:
         """True if each row is a unit of its own: every unit has one row, by construction."""
         return any(isinstance(node, EachRow) for node in bottom_up(self.source.rows))
+
+    def tells_nothing(self, aggregate: int) -> bool:
+        """Tell whether an aggregate is of values that no bounds but 0 and 0 were found of."""
+        found = self.bounds_found
+        if found is None or not found.known:
+            return False
+        cut = [each.argument for each in found.values if each.bounds == (0, 0)]
+        measures = (self.measures[index] for index in self.aggregates[aggregate].measures)
+        return any(each.argument in cut for each in measures if each.kind in SUMMED)
 
     @property
     def valued(self) -> tuple[exp.Expr, ...]:

@@ -102,9 +102,9 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
 def _says_something(part: Part, shown: ShownAggregate) -> bool:
     """Tell whether a sentence is due: quantiles have their own, averages shown have intervals.
 
-    Names alone have none.
+    Names alone have none, nor has what is next to 0 whatever the values are.
     """
-    if part.plan.names_alone:
+    if part.plan.names_alone or part.plan.block.tells_nothing(shown.aggregate):
         return False
     aggregate = part.plan.block.aggregates[shown.aggregate]
     return aggregate.quantile is None and (part.told or not aggregate.kind.composed)

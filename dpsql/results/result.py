@@ -280,7 +280,8 @@ class Result(ReadableAnswer):
         spreads also reach as far as the rows that it supposedly cuts. A column that computes with
         aggregates of its row, such as a ratio, has an interval if it does so by arithmetic,
         rounding, CASE and the like: of all their noise together. It is NaN where a divisor may be
-        0. Raises ``ParameterError`` unless 0 < confidence < 1.
+        0, and where of so few units no bounds of values were found but 0 and 0. Raises
+        ``ParameterError`` unless 0 < confidence < 1.
         """
         confidence = check_confidence(confidence)
         if len(self) > _COMPARED_ROWS:
@@ -307,6 +308,8 @@ class Result(ReadableAnswer):
         plan = self._noise.plans[output.block]
         released = self._noise.released[output.block]
         columns = self._interval_columns(output)
+        if plan.block.tells_nothing(output.aggregate):
+            return _unknown(len(self))
         left_out = self._noise.left_out[output.block]
         kind = release_kind(plan)
         total = self._noise.totals[output.block][output.aggregate]
@@ -333,6 +336,8 @@ class Result(ReadableAnswer):
         self, place: int, computed: ComputedColumn, confidence: float
     ) -> Interval:
         block, noise = computed.block, self._noise
+        if any(map(noise.plans[block].block.tells_nothing, aggregates_of(computed.term))):
+            return _unknown(len(self))
         columns = {
             aggregate: self._interval_columns(OutputColumn(block, aggregate))
             for aggregate in aggregates_of(computed.term)
@@ -760,3 +765,7 @@ def for_another_reader(answer: Result, explain: Callable[[], Explanation]) -> Re
     )
     again._known, again.of_views = answer._known, answer.of_views
     return again
+
+
+def _unknown(rows: int) -> Interval:
+    return Interval(np.full(rows, np.nan), np.full(rows, np.nan))

@@ -134,19 +134,20 @@ def like_pattern(pattern: str, *, backtracks: bool) -> str | None:
 
     None for one with a single ``%``, or two around one piece: there is one place to look for. An
     engine that ``backtracks`` is kept from looking for a piece again behind where it first is.
+    DuckDB's optimizer makes a LIKE again of what it can, but not of ``.{0,}``, which is the same.
 
     >>> like_pattern("%a_%b%", backtracks=False)
-    '(?s)\\\\A.*?a..*?b.*\\\\z'
+    '(?s)\\\\A.*?a..*?b.{0,}\\\\z'
     """
     count = pattern.count(_ANY)
     if count < 2 or (count == 2 and pattern[0] == pattern[-1] == _ANY):
         return None
     first, *inner, last = pattern.split(_ANY)
-    opened, closed = ("(?>", ")") if backtracks else ("", "")
+    opened, closed, rest = ("(?>", ")", ".*") if backtracks else ("", "", ".{0,}")
     # Several in a row are one.
     found = "".join(f"{opened}.*?{_piece(piece)}{closed}" for piece in inner if piece)
     # The end is one place: from there on nothing is searched, only tried.
-    return rf"(?s)\A{_piece(first)}{found}.*{_piece(last)}\z"
+    return rf"(?s)\A{_piece(first)}{found}{rest}{_piece(last)}\z"
 
 
 def _piece(piece: str) -> str:

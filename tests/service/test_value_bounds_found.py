@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -260,6 +261,21 @@ def test_bounds_that_are_found_are_within_those_of_a_count(tmp_path: Path) -> No
     assert any("n - 10 is clamped to -10 to " in each.text for each in result.warnings)
     assert "n - 10 is clamped to -10 to " in result.summary()
     assert "intervals do not have what is beyond" in result.summary()
+
+
+@pytest.mark.slow
+def test_a_value_of_too_few_units_for_bounds_has_no_interval(tmp_path: Path) -> None:
+    """Next to 0 whatever the values are, it is no value of theirs."""
+    asked = "SELECT sum(x) AS s, avg(x) AS a, sum(x) / count(*) AS q, count(x) AS n FROM t"
+    with opened(tmp_path) as con:
+        few = con.sql(f"{asked} WHERE u < 12 AND x > 5")
+        many = con.sql(asked)
+    assert few.plan.blocks[0].declared
+    intervals = few.intervals()
+    assert all(math.isnan(intervals[name].low[0]) for name in "saq")
+    assert not math.isnan(intervals["n"].low[0])
+    assert "x is clamped to 0 to 0, found privately" in few.summary()
+    assert not any(math.isnan(each.low[0]) for each in many.intervals().values())
 
 
 @pytest.mark.slow

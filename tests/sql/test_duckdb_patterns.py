@@ -110,6 +110,18 @@ def test_patterns_of_columns_match_what_they_match_in_duckdb(sign: str) -> None:
         assert process_time() - begun < 2
 
 
+@pytest.mark.parametrize("sign", ["LIKE", "ILIKE"])
+def test_what_is_searched_for_stays_a_search(sign: str) -> None:
+    """DuckDB's optimizer turns what it can into LIKE again."""
+    with duckdb.connect() as owner:
+        owner.execute("CREATE TABLE t (s VARCHAR)")
+        for pattern in ("%a_%a_%a_%b_", "%a%_a%b_", "a%b_%", "%%_%_%"):
+            asked = written(f"s {sign} '{pattern}'")
+            ((_, plan),) = owner.execute(f"EXPLAIN SELECT {asked} FROM t").fetchall()
+            assert "regexp_matches" in plan
+            assert "~~" not in plan
+
+
 def test_patterns_take_a_time_that_grows_with_the_text() -> None:
     """DuckDB 1.5 would take days."""
     with duckdb.connect(config={"threads": "1"}) as owner:
