@@ -118,7 +118,6 @@ class Dialect(ABC):
     def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write a checked expression over the columns of ``table`` as SQL; uses up the tree.
 
-
         It must mean what DuckDB means by it, row by row. Raises ``QueryRefused`` for whatever the
         engine has no equal of: to leave a part out, or to put something similar in its place, could
         take away what :meth:`try_` guards.

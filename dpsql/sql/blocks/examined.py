@@ -114,8 +114,8 @@ def examined_expressions(block: Block, dialect: Dialect) -> list[Sql]:
     block of which all parts together are too large.
     """
     table = block.source.table
-    plain = all(isinstance(node, exp.Column) for node in block.computed)
-    if plain and block.source.catalog:
+    plain = all(isinstance(node, exp.Column) for node in block.valued)
+    if plain and block.condition is None and block.source.catalog:
         return []
     found = _whole(block, dialect)
     parts = dict.fromkeys(found)

@@ -72,9 +72,8 @@ _OPERATORS: Final = {
     SetOperator.EXCEPT: sql("EXCEPT"),
     SetOperator.INTERSECT: sql("INTERSECT"),
 }
-
-
 _OF_ONE_ROW: Final = {PlaceFunction.FIRST, PlaceFunction.LEAST, PlaceFunction.LARGEST}
+"""Functions by which one row's value may be that of many, in an order."""
 
 
 def from_clause(rows: RowSet, dialect: Dialect) -> Sql:
@@ -157,13 +156,10 @@ class FromClauses:
         """Write a node, once the texts of its sources are known."""
         match node:
             case Scan():
-                text = self._dialect.table(node.table)
-                copies = self._copies
-                return (
-                    short_values(node.columns, text, self._dialect, copies)
-                    if copies > FEW_COPIES
-                    else text
-                )
+                text, copies = self._dialect.table(node.table), self._copies
+                if copies <= FEW_COPIES:
+                    return text
+                return short_values(node.columns, text, self._dialect, copies)
             case NumberedRows():
                 return self._dialect.numbers(node.count, _NUMBERS, quoted(node.name))
             case Typed() | Sampled():  # which units are taken, the block says
