@@ -41,7 +41,7 @@ COUNTED_DISTINCT = frozenset({MeasureKind.UNITS, MeasureKind.MATCHING_UNITS, Mea
 CENTERED = frozenset({MeasureKind.CENTERED_SUM, MeasureKind.CENTERED_SQUARES})
 """The sums over rows that averages and spreads are computed of, as distances from a middle."""
 
-SUMMED = CENTERED | {MeasureKind.SUM, MeasureKind.CENTERED_AVERAGES}
+SUMS_OF_VALUES = CENTERED | {MeasureKind.SUM, MeasureKind.CENTERED_AVERAGES}
 """The kinds that sum values, between bounds."""
 
 

@@ -19,7 +19,7 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Written
 from dpsql.core.sql_types import SqlType
 from dpsql.errors import Place
-from dpsql.ir.measures import CENTERED, SUMMED, Aggregate, Measure, MeasureKind, Quantile
+from dpsql.ir.measures import CENTERED, SUMS_OF_VALUES, Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.relations import EachRow, PublicSource, RowSet, Scan, bottom_up
 from dpsql.ir.terms import Term
 from dpsql.policy.model import ColumnPolicy
@@ -271,7 +271,7 @@ class Block:
             return False
         cut = [each.argument for each in found.values if each.bounds == (0, 0)]
         measures = (self.measures[index] for index in self.aggregates[aggregate].measures)
-        return any(each.argument in cut for each in measures if each.kind in SUMMED)
+        return any(each.argument in cut for each in measures if each.kind in SUMS_OF_VALUES)
 
     @property
     def valued(self) -> tuple[exp.Expr, ...]:
