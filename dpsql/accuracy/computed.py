@@ -26,6 +26,7 @@ from dpsql.ir.terms import (
     ChoiceTerm,
     Comparing,
     ConstantTerm,
+    KnownTerm,
     Operator,
     OperatorTerm,
     Term,
@@ -73,6 +74,9 @@ class AggregateNoise(Protocol):
     def is_part(self, aggregate: int, of: int) -> bool:
         """Tell whether all that an aggregate counts is counted by another."""
 
+    def known(self, known: int) -> FloatArray:
+        """Return values without noise, one for each row."""
+
 
 def computed_range(
     term: Term, noise: AggregateNoise, confidence: float, rows: int
@@ -82,7 +86,7 @@ def computed_range(
     Without ends, or with nothing in it, where nothing is known.
     """
     placed = dict.fromkeys(_placed(term, noise))
-    each = _level(confidence, 1 / len(placed))
+    each = _level(confidence, 1 / max(1, len(placed)))
     with np.errstate(all="ignore"):
         known = {one: _range_of(one, noise, each) for one in placed}
         return _Finder(noise, known, rows).find(term).range
@@ -337,6 +341,12 @@ def _limited(placed: _Quotient, found: PlausibleRange, noise: AggregateNoise) ->
             most = whole
         elif whole > 0 and noise.is_part(other, one):
             least = whole
+    below = dict(placed.below.factors)
+    parts = [factor / below[one] for one, factor in placed.above.factors if one in below]
+    whole = max(parts, default=0.0)
+    if least == 0 and whole > 0:  # at most that, if all above is among what is below
+        rest = placed.below.times(whole).plus(placed.above, -1.0)
+        most = min(most, whole) if rest.positive(noise) else most
     return found.clip(least, most)
 
 
@@ -360,6 +370,9 @@ class _Finder:
             return self._known[placed]
         if isinstance(term, ConstantTerm):
             value = np.full(self._rows, term.value)
+            return _Found.of(PlausibleRange(value, value))
+        if isinstance(term, KnownTerm):
+            value = self._noise.known(term.known)
             return _Found.of(PlausibleRange(value, value))
         if isinstance(term, ChoiceTerm):
             return self._chosen(term)

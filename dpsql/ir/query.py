@@ -459,29 +459,59 @@ class Block:
         composed = self.aggregates[index].kind.composed
         return supports if composed else (self.aggregate_column(index), *supports)
 
+    @property
+    def told_columns(self) -> int:
+        """The number of columns at the end of ``interval_columns`` that are no values."""
+        return 2 if self.cascades else int(self.pools)
+
 
 @dataclass(frozen=True, slots=True)
-class OutputColumn:
-    """A column of the final answer, and the aggregate that it shows as released, if any."""
+class SummedRows:
+    """A sum of an aggregate over several rows of its released table, as a window takes.
+
+    ``count`` is the place of the number of rows. ``least`` are the places of the columns that the
+    interval needs, where those that are no values are the least of all rows, and not the greatest.
+    ``own`` are those of one of the rows, which the sum leaves out; empty if it leaves out none.
+    ``window`` tells windows apart.
+    """
+
+    count: int
+    least: tuple[int, ...]
+    own: tuple[int, ...]
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedValue:
+    """An aggregate of a block in the rows of the final answer, as it was released.
+
+    ``columns`` are the places of the columns that its interval needs
+    (``Block.interval_columns``), shown or hidden. Values with one ``source`` are of one row of the
+    released table, or of all others beside it. ``repeated``: that row may be in several rows of the
+    answer, as after a join.
+    """
 
     block: int
     aggregate: int
+    columns: tuple[int, ...]
+    source: int = 0
+    repeated: bool = False
+    summed: SummedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
-    """A column of the final answer that is computed from the aggregates of each row."""
+    """A column of the final answer that is computed from released values of each row.
 
-    block: int
+    ``values`` are what the aggregates of the ``term`` are, and ``known`` the places of its known
+    columns, by index. It is so in the rows where the columns at the places of ``branches`` have
+    these numbers: each side of UNION ALL has its own.
+    """
+
     term: Term
-
-
-@dataclass(frozen=True, slots=True)
-class SupportColumn:
-    """A hidden column of the final answer that intervals need: a released one, by its name."""
-
-    block: int
-    name: str
+    values: tuple[ReleasedValue, ...]
+    known: tuple[int, ...] = ()
+    branches: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,11 +570,11 @@ class Query:
     ``tail`` is generated SQL over the blocks' released tables and the public tables, which stand
     here as what their names meant. ``run`` is the tail that is run: what fails for some released
     values is NULL in it. ``outputs`` says which columns of the answer are aggregates as released
-    (it is empty where the tail is too involved to tell), ``computed`` which are computed from
-    these; ``supports`` lists the hidden trailing columns that intervals need; ``plain`` is the tail
-    as a value, where it is plain and nothing in the statement can fail; ``tail_kind`` says what
-    running it may take; ``steady`` is True if the rows that it reads decide those that it gives,
-    whenever it runs; ``casts`` is True if the analyst wrote casts in it; ``values`` are its
+    (it is empty where the tail is too involved to tell), ``computed`` what others compute from
+    these; ``hidden`` is the number of trailing columns that only intervals need; ``plain`` is the
+    tail as a value, where it is plain and nothing in the statement can fail; ``tail_kind`` says
+    what running it may take; ``steady`` is True if the rows that it reads decide those that it
+    gives, whenever it runs; ``casts`` is True if the analyst wrote casts in it; ``values`` are its
     subqueries that stand for a value.
     """
 
@@ -553,9 +583,9 @@ class Query:
     tail: str
     run: str
     public_tables: tuple[PublicSource, ...]
-    outputs: tuple[OutputColumn | None, ...]
-    computed: tuple[ComputedColumn | None, ...]
-    supports: tuple[SupportColumn, ...]
+    outputs: tuple[ReleasedValue | None, ...]
+    computed: tuple[tuple[ComputedColumn, ...], ...]
+    hidden: int
     plain: PlainTail | None
     tail_kind: TailKind
     steady: bool = False

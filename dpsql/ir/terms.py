@@ -1,4 +1,4 @@
-"""Terms: what a column of an answer computes from the aggregates of its row.
+"""Terms: what a column of an answer computes from the released values of its row.
 
     COUNT(*) / NULLIF(COUNT(DISTINCT id), 0)    ROUND(100.0 * COUNT_IF(c) / COUNT(*), 1)
 
@@ -35,9 +35,16 @@ class Operator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AggregateTerm:
-    """An aggregate of a block as it was released, by its index."""
+    """A released value, by its index among those of the column that computes with it."""
 
     aggregate: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTerm:
+    """A value without noise, as of a public table, by its index among those of the column."""
+
+    known: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +92,7 @@ class ChoiceTerm:
     otherwise: Term | None
 
 
-Term: TypeAlias = AggregateTerm | ConstantTerm | OperatorTerm | ChoiceTerm
+Term: TypeAlias = AggregateTerm | ConstantTerm | KnownTerm | OperatorTerm | ChoiceTerm
 
 
 def parts_of(term: Term) -> tuple[Term, ...]:
@@ -100,7 +107,7 @@ def parts_of(term: Term) -> tuple[Term, ...]:
 
 
 def aggregates_of(term: Term) -> Iterator[int]:
-    """Yield the aggregates of a term, each as often as it occurs."""
+    """Yield the released values of a term, each as often as it occurs."""
     if isinstance(term, AggregateTerm):
         yield term.aggregate
     for part in parts_of(term):

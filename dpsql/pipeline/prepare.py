@@ -204,7 +204,7 @@ class Prepared:
     @property
     def shown(self) -> tuple[Column, ...]:
         """The columns that an answer shows."""
-        return self.columns[: len(self.columns) - len(self.query.supports)]
+        return self.columns[: len(self.columns) - self.query.hidden]
 
     @property
     def fresh(self) -> bool:

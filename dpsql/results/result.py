@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.appearance import Threshold
-from dpsql.accuracy.intervals import GroupsTotal, Interval, check_confidence, kept_confidence
+from dpsql.accuracy.intervals import GroupsTotal, Interval, check_confidence
 from dpsql.accuracy.left_out import (
     CorrectedTotal,
     EstimateEvidence,
@@ -35,9 +36,9 @@ from dpsql.core.formatting import (
     upper_figures,
 )
 from dpsql.ir.plan import BlockPlan, LeftOutStatus, LeftOutSubject, RolledUp
-from dpsql.ir.query import ComputedColumn, OutputColumn, SupportColumn
-from dpsql.ir.terms import aggregates_of
-from dpsql.kinds.computed import NoisyRelease
+from dpsql.ir.query import ComputedColumn, ReleasedValue
+from dpsql.ir.terms import AggregateTerm
+from dpsql.kinds.computed import NoisyRelease, NoisyRows
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.summary import summary
 from dpsql.planner.max_error import error_targets, margins_missed
@@ -120,16 +121,16 @@ FREE = Cost(ZERO, ZERO, 0.0)
 class AnswerNoise:
     """The noise in an answer: the plans behind it, and the noisy columns.
 
-    ``outputs``, ``computed`` and ``supports`` are those of the query, ``released`` is how many
+    ``outputs``, ``computed`` and ``hidden`` are those of the query, ``released`` is how many
     groups came out of each plan's block, ``uniform`` whether all of them came out of the same
     releases, ``left_out`` the largest value that LIMIT left out of them, ``totals`` what was
     counted in all, by aggregate. An answer without noise has none of these. ``beforehand`` are the
     caveats of the views that it reads, and of the clock.
     """
 
-    outputs: tuple[OutputColumn | None, ...] = ()
-    computed: tuple[ComputedColumn | None, ...] = ()
-    supports: tuple[SupportColumn, ...] = ()
+    outputs: tuple[ReleasedValue | None, ...] = ()
+    computed: tuple[tuple[ComputedColumn, ...], ...] = ()
+    hidden: int = 0
     plans: tuple[BlockPlan, ...] = ()
     released: tuple[int, ...] = ()
     uniform: tuple[bool, ...] = ()
@@ -195,7 +196,7 @@ class Result(ReadableAnswer):
         left_out: LeftOutEvidence = MappingProxyType({}),
         advise: Advise | None = None,
     ) -> None:
-        super().__init__(answer, len(answer.names) - len(noise.supports))
+        super().__init__(answer, len(answer.names) - noise.hidden)
         self._evidence = left_out
         self._advise = advise
         self._noise = noise
@@ -254,9 +255,8 @@ class Result(ReadableAnswer):
         Where nothing else does, nobody may take it for exact.
         """
         told = {(each.block, each.aggregate) for each in self._noise.outputs if each is not None}
-        for each in self._noise.computed:
-            if each is not None:
-                told |= {(each.block, one) for one in aggregates_of(each.term)}
+        computed = (one for ways in self._noise.computed for one in ways)
+        told |= {(each.block, each.aggregate) for one in computed for each in one.values}
         return any(
             (block, place) not in told
             for block, plan in enumerate(self._noise.plans)
@@ -291,73 +291,57 @@ class Result(ReadableAnswer):
         return {name: Interval(one.low.copy(), one.high.copy()) for name, one in known}
 
     def _intervals_found(self, confidence: float) -> dict[str, Interval]:
-        found = {name: self._interval(one, confidence) for _, name, one in self._noisy_columns()}
-        for place, one in enumerate(self._noise.computed):
-            if one is not None:
-                found[self.columns[place]] = self._computed_interval(place, one, confidence)
+        rows = self._noisy_rows()
+        found = {name: rows.alone(one, confidence) for _, name, one in self._noisy_columns()}
+        for place, ways in enumerate(self._noise.computed):
+            if ways:
+                found[self.columns[place]] = self._computed_interval(rows, place, ways, confidence)
         return {name: found[name] for name in self.columns if name in found}
 
-    def _noisy_columns(self) -> Iterator[tuple[int, str, OutputColumn]]:
+    def _noisy_columns(self) -> Iterator[tuple[int, str, ReleasedValue]]:
         """List the columns that show an aggregate as released: place, name, aggregate."""
         pairs = zip(self.columns, self._noise.outputs, strict=False)
         for position, (name, output) in enumerate(pairs):
             if output is not None:
                 yield position, name, output
 
-    def _interval(self, output: OutputColumn, confidence: float) -> Interval:
-        plan = self._noise.plans[output.block]
-        released = self._noise.released[output.block]
-        columns = self._interval_columns(output)
-        if plan.block.tells_nothing(output.aggregate):
-            return _unknown(len(self))
-        left_out = self._noise.left_out[output.block]
-        kind = release_kind(plan)
-        total = self._noise.totals[output.block][output.aggregate]
-        each = self._kept_confidence(output.block, confidence)
-        return kind.interval(released, output.aggregate, columns, each, left_out, total)
-
-    def _kept_confidence(self, block: int, confidence: float) -> float:
+    def _noisy_rows(self) -> NoisyRows:
+        """Return the rows, with the columns that intervals need."""
         noise = self._noise
-        return kept_confidence(noise.plans[block], noise.released[block], len(self), confidence)
-
-    def _interval_columns(self, output: OutputColumn) -> list[NDArray[np.float64]]:
-        """Read the columns that the interval of an aggregate needs, shown or hidden."""
-        block = self._noise.plans[output.block].block
-        names = block.interval_columns(output.aggregate)
-        return [self._released(output, name) for name in names]
-
-    def _released(self, output: OutputColumn, name: str) -> NDArray[np.float64]:
-        hidden = SupportColumn(output.block, name)
-        if hidden in self._noise.supports:
-            return self._numbers(self._width + self._noise.supports.index(hidden))
-        return self._numbers(self._noise.outputs.index(output))
+        releases = [
+            NoisyRelease(release_kind(plan), released, left_out, totals)
+            for plan, released, left_out, totals in zip(
+                noise.plans, noise.released, noise.left_out, noise.totals, strict=True
+            )
+        ]
+        computed = [one for ways in noise.computed for one in ways]
+        values = [one for one in noise.outputs if one is not None]
+        values += [value for one in computed for value in one.values]
+        places = {place for one in values for place in one.columns}
+        places |= {place for one in computed for place in one.known}
+        for one in values:
+            if one.summed is not None:
+                places |= {one.summed.count, *one.summed.least, *one.summed.own}
+        places |= {place for one in computed for place, _ in one.branches}
+        return NoisyRows(releases, {place: self._numbers(place) for place in places}, len(self))
 
     def _computed_interval(
-        self, place: int, computed: ComputedColumn, confidence: float
+        self, rows: NoisyRows, place: int, ways: Sequence[ComputedColumn], confidence: float
     ) -> Interval:
-        block, noise = computed.block, self._noise
-        if any(map(noise.plans[block].block.tells_nothing, aggregates_of(computed.term))):
-            return _unknown(len(self))
-        columns = {
-            aggregate: self._interval_columns(OutputColumn(block, aggregate))
-            for aggregate in aggregates_of(computed.term)
-        }
-        release = NoisyRelease(
-            release_kind(noise.plans[block]),
-            noise.released[block],
-            columns,
-            noise.left_out[block],
-            noise.totals[block],
-        )
-        each = self._kept_confidence(block, confidence)
-        return release.interval(computed.term, self._numbers(place), each)
+        """Compute the interval of a column, in the rows of each side of UNION ALL by its way."""
+        found, shown = _unknown(len(self)), self._numbers(place)
+        for one in ways:
+            of = rows.of(one)
+            interval = rows.among(of).interval(one, shown[of], confidence)
+            found.low[of], found.high[of] = interval.low, interval.high
+        return found
 
     def thresholds(self) -> dict[str, Threshold]:
         """Return the threshold of appearance by column, for columns with one."""
         found = {name: self._threshold(output) for _, name, output in self._noisy_columns()}
         return {name: one for name, one in found.items() if one is not None}
 
-    def _threshold(self, output: OutputColumn) -> Threshold | None:
+    def _threshold(self, output: ReleasedValue) -> Threshold | None:
         plan = self._noise.plans[output.block]
         return release_kind(plan).threshold(output.aggregate)
 
@@ -377,7 +361,7 @@ class Result(ReadableAnswer):
     def _summary(self, confidence: float) -> str:
         rows, noise = len(self), self._noise
         parts = [
-            Part(plan, released, self._shown(block), rows, uniform, self._computed(block))
+            Part(plan, released, self._told(block), rows, uniform, self._computed(block))
             for block, (plan, released, uniform) in enumerate(
                 zip(noise.plans, noise.released, noise.uniform, strict=True)
             )
@@ -441,7 +425,7 @@ class Result(ReadableAnswer):
         ):
             kind = release_kind(plan)
             behind = [
-                *((one.aggregate, one.name) for one in self._shown(block)),
+                *((one.aggregate, one.name) for one in self._told(block)),
                 *((index, one.name) for one in self._computed(block) for index in one.aggregates),
             ]
             names = [name for index, name in behind if not kind.tells_of_rows(index, totals)]
@@ -592,7 +576,7 @@ class Result(ReadableAnswer):
         return tuple(found)
 
     def _corrected(
-        self, position: int, output: OutputColumn, confidence: float, interval: Interval
+        self, position: int, output: ReleasedValue, confidence: float, interval: Interval
     ) -> CorrectedTotal | None:
         plan = self._noise.plans[output.block]
         subject = LeftOutSubject.of(plan, plan.block.aggregates[output.aggregate])
@@ -682,17 +666,48 @@ class Result(ReadableAnswer):
             if output.block == block
         )
 
+    def _told(self, block: int) -> tuple[ShownAggregate, ...]:
+        """List the columns of which one sentence tells how wide the intervals are.
+
+        Those that show aggregates of a block as released, in some of their rows at least.
+        """
+        shown = [
+            (name, output)
+            for _, name, output in self._noisy_columns()
+            if output.block == block and self._is_alike(output)
+        ]
+        for place, ways in enumerate(self._noise.computed):
+            alike = (one.values[0] for one in ways if self._shows_alone(one))
+            shown += [(self.columns[place], one) for one in alike if one.block == block]
+        return tuple(dict.fromkeys(ShownAggregate(one.aggregate, name) for name, one in shown))
+
+    def _is_alike(self, value: ReleasedValue) -> bool:
+        """Tell whether the intervals of a value are as wide as those of its release alone."""
+        chosen = value.repeated and self._noise.plans[value.block].block.chosen_after
+        return value.summed is None and not chosen
+
+    def _shows_alone(self, column: ComputedColumn) -> bool:
+        return column.term == AggregateTerm(0) and self._is_alike(column.values[0])
+
     def _computed(self, block: int) -> tuple[ShownTerm, ...]:
         """List the columns that compute with aggregates of a block."""
-        return tuple(
-            ShownTerm(tuple(dict.fromkeys(aggregates_of(one.term))), self.columns[place])
-            for place, one in enumerate(self._noise.computed)
-            if one is not None and one.block == block
-        )
+        found: dict[int, list[ReleasedValue]] = {}
+        for place, output in enumerate(self._noise.outputs):
+            if output is not None and not self._is_alike(output):
+                found[place] = [output]
+        for place, ways in enumerate(self._noise.computed):
+            behind = [value for one in ways if not self._shows_alone(one) for value in one.values]
+            found.setdefault(place, []).extend(behind)
+        of_block = {
+            place: tuple(dict.fromkeys(one.aggregate for one in values if one.block == block))
+            for place, values in sorted(found.items())
+        }
+        return tuple(ShownTerm(each, self.columns[at]) for at, each in of_block.items() if each)
 
     def _numbers(self, position: int) -> NDArray[np.float64]:
+        """Read a column as numbers: NaN for NULL, and for keys that are none."""
         column = self._answer.column(position)
-        return np.array([np.nan if v is None else float(v) for v in column], dtype=np.float64)
+        return np.array(list(map(_number, column)), dtype=np.float64)
 
     @property
     def explanation_shown(self) -> Explanation | None:
@@ -765,6 +780,10 @@ def for_another_reader(answer: Result, explain: Callable[[], Explanation]) -> Re
     )
     again._known, again.of_views = answer._known, answer.of_views
     return again
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float | Decimal) else math.nan
 
 
 def _unknown(rows: int) -> Interval:

@@ -916,7 +916,7 @@ class Answerer:
             AnswerNoise(
                 query.outputs,
                 query.computed,
-                *(query.supports, plans, counts, uniform, left_out, totals),
+                *(query.hidden, plans, counts, uniform, left_out, totals),
                 tuple(self._caveats_beforehand(prepared)),
             ),
             _evidence(prepared, estimates),

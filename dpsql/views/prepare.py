@@ -210,7 +210,7 @@ class ViewPreparer:
         first = plan.at(1)
         unit, *columns = self._engine.bind(self._contributions(first))
         keys = tuple(_key_columns(first.block, columns))
-        shown = tuple(_columns(plan, keys, tail, len(query.supports)))
+        shown = tuple(_columns(plan, keys, tail, query.hidden))
         marked = fingerprint([first], STEP_VOCABULARY)
         return PreparedView(plan, unit.type, keys, shown, marked, bounds, between)
 

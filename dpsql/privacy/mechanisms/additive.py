@@ -66,6 +66,9 @@ class Additive(Protocol):
     def std(self, groups: int) -> float:
         """Return the standard deviation of one noisy value, in steps."""
 
+    def shared_part(self, groups: int) -> float:
+        """Return the part of the variance of one noisy value that all values have together."""
+
     def margin(self, confidence: float, groups: int) -> float:
         """Find the smallest m, in steps, with P[|noise| <= m] >= confidence."""
 
@@ -87,6 +90,10 @@ class UsualNoise(Priced[int]):
         """Itself if each value has a draw of its own and nothing else, else None."""
         return None
 
+    def shared_part(self, groups: int) -> float:
+        """Return the part of the variance that all values have together: all, if unknown."""
+        return 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class IndependentNoise(UsualNoise):
@@ -104,6 +111,9 @@ class IndependentNoise(UsualNoise):
     @property
     def independent(self) -> IndependentNoise:
         return self
+
+    def shared_part(self, groups: int) -> float:
+        return 0.0
 
     @property
     def name(self) -> str:
@@ -183,6 +193,10 @@ class CorrelatedGaussian(UsualNoise):
     def std(self, groups: int) -> float:
         own, shared = self._parts(max(1, groups))
         return math.sqrt(own.variance + shared.variance) / 2
+
+    def shared_part(self, groups: int) -> float:
+        own, shared = self._parts(max(1, groups))
+        return float(shared.variance / (own.variance + shared.variance))
 
     def margin(self, confidence: float, groups: int) -> float:
         own, shared = self._parts(max(1, groups))

@@ -107,6 +107,9 @@ class TopKCounts(UsualNoise):
     def std(self, groups: int) -> float:
         return self.noise.std(self.k_bar)
 
+    def shared_part(self, groups: int) -> float:
+        return self.noise.shared_part(self.k_bar)
+
     def margin(self, confidence: float, groups: int) -> float:
         return self.noise.margin(confidence, self.k_bar)
 

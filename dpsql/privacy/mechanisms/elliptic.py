@@ -120,6 +120,10 @@ class EllipticGaussian(UsualNoise):
         own, shared = self.parts
         return math.sqrt(own.variance + shared.variance) / self.fineness
 
+    def shared_part(self, groups: int) -> float:
+        own, shared = self.parts
+        return float(shared.variance / (own.variance + shared.variance))
+
     def margin(self, confidence: float, groups: int) -> float:
         own, shared = self.parts
         # Z_i + W has the law of Z_i - W, both being symmetric.

@@ -50,8 +50,9 @@ from dpsql.sql.lineage.tables import Cte, Scope, Tables
 from dpsql.sql.tail.enum_order import settle_enum_order
 from dpsql.sql.tail.group_counts import count_listed, listed_below, mark_counted
 from dpsql.sql.tail.growth_class import tail_kind
-from dpsql.sql.tail.outputs import plain_tail, trace_outputs
+from dpsql.sql.tail.outputs import trace_outputs
 from dpsql.sql.tail.passed_on import PassedColumns
+from dpsql.sql.tail.plain import plain_tail
 from dpsql.sql.tail.public_values import public_values
 from dpsql.sql.tail.steady import is_steady
 from dpsql.syntax.arguments import NodeArguments
@@ -123,10 +124,10 @@ def validate(
     passed = PassedColumns(tree, found)
     blocks = place_noise_columns(tree, found, text, passed)
     settle_enum_order(tree, blocks, list(splitter.public_tables.values()), text)
-    traced = trace_outputs(tree, blocks, passed)
+    traced = trace_outputs(tree, blocks, passed, list(splitter.public_tables.values()))
     passed.hide()
-    if traced.chosen is not None:
-        blocks[traced.chosen] = replace(blocks[traced.chosen], chosen_after=True)
+    for chosen in traced.chosen:
+        blocks[chosen] = replace(blocks[chosen], chosen_after=True)
     plain = plain_tail(tree, blocks, dialect)
     kind = tail_kind(tree) if plain is None else TailKind.SURE
     steady = is_steady(tree, kind)
@@ -139,7 +140,7 @@ def validate(
         public_tables=tuple(source for _, source in sorted(splitter.public_tables.items())),
         outputs=traced.outputs,
         computed=traced.computed,
-        supports=traced.supports,
+        hidden=traced.hidden,
         plain=plain,
         tail_kind=kind,
         steady=steady,

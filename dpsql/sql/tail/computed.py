@@ -1,4 +1,4 @@
-"""Columns that compute with aggregates, read as terms: for their intervals.
+"""Columns that compute with released values, read as terms: for their intervals.
 
 What is not read has no interval; the answer is the same.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from sqlglot import exp
 
@@ -25,8 +24,18 @@ from dpsql.ir.terms import (
 )
 from dpsql.syntax.arguments import NodeArguments, Rules, reads
 
-_Read: TypeAlias = Callable[[exp.Expr], Term | None]
-_Rule: TypeAlias = Callable[[exp.Expr, _Read], Term | None]
+
+class TermReader(Protocol):
+    """What stands around an expression: tells what its columns are."""
+
+    def term(self, node: exp.Expr) -> Term | None:
+        """Read an expression as a term; None for what intervals cannot follow."""
+
+    def known(self, node: exp.Expr) -> Term | None:
+        """Read an expression that does not depend on noise; None for others."""
+
+
+_Rule: TypeAlias = Callable[[exp.Expr, TermReader], Term | None]
 _WHOLE: Final = frozenset(
     {
         exp.DType.TINYINT,
@@ -36,6 +45,7 @@ _WHOLE: Final = frozenset(
         exp.DType.INT128,
     }
 )
+_FLOATING: Final = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT})
 _MOST_DIGITS: Final = 12
 _BRANCH: Final = NodeArguments("this true false")
 
@@ -49,23 +59,21 @@ def released_aggregate(column: exp.Expr, block: Block) -> int | None:
     return aggregate if block.aggregates[aggregate].quantile is None else None
 
 
-def term_of(node: exp.Expr, term_of_column: Callable[[exp.Column], Term | None]) -> Term | None:
-    """Read an expression, with the terms of its columns; None for what intervals cannot follow."""
-    if isinstance(node, exp.Column):
-        return term_of_column(node)
+def term_of(node: exp.Expr, read: TermReader) -> Term | None:
+    """Read what an expression computes from its parts; None where there is no rule for it."""
     rule = _RULES.of(node)
-    return None if rule is None else rule(node, partial(term_of, term_of_column=term_of_column))
+    return None if rule is None else rule(node, read)
 
 
 def _several(
-    operator: Operator, *nodes: exp.Expr | None, read: _Read, digits: int = 0
+    operator: Operator, *nodes: exp.Expr | None, read: TermReader, digits: int = 0
 ) -> Term | None:
-    terms = [None if node is None else read(node) for node in nodes]
+    terms = [None if node is None else read.term(node) for node in nodes]
     found = tuple(term for term in terms if term is not None)
     return OperatorTerm(operator, found, digits) if len(found) == len(terms) else None
 
 
-def _literal(node: exp.Expr, read: _Read) -> Term | None:
+def _literal(node: exp.Expr, read: TermReader) -> Term | None:
     value = math.nan if node.args.get("is_string") else float(node.this)
     return ConstantTerm(value) if math.isfinite(value) else None
 
@@ -74,8 +82,8 @@ def _binary(operator: Operator) -> _Rule:
     return lambda node, read: _several(operator, node.this, node.expression, read=read)
 
 
-def _inner(node: exp.Expr, read: _Read) -> Term | None:
-    return read(node.this)
+def _inner(node: exp.Expr, read: TermReader) -> Term | None:
+    return read.term(node.this)
 
 
 def _unary(operator: Operator) -> _Rule:
@@ -86,11 +94,11 @@ def _among(operator: Operator) -> _Rule:
     return lambda node, read: _several(operator, node.this, *node.expressions, read=read)
 
 
-def _negative(node: exp.Expr, read: _Read) -> Term | None:
+def _negative(node: exp.Expr, read: TermReader) -> Term | None:
     return _several(Operator.SUBTRACT, exp.Literal.number(0), node.this, read=read)
 
 
-def _rounded(node: exp.Expr, read: _Read) -> Term | None:
+def _rounded(node: exp.Expr, read: TermReader) -> Term | None:
     digits = node.args.get("decimals")
     number = 0 if digits is None else _whole(digits)
     if number is None:
@@ -106,10 +114,10 @@ def _whole(node: exp.Expr) -> int | None:
     return int(written) if few else None
 
 
-def _cast(node: exp.Expr, read: _Read) -> Term | None:
+def _cast(node: exp.Expr, read: TermReader) -> Term | None:
     to = node.args["to"]
-    if to.this is exp.DType.DOUBLE:
-        return read(node.this)
+    if to.this in _FLOATING:
+        return read.term(node.this)
     if to.this in _WHOLE:
         return _several(Operator.ROUND, node.this, read=read)
     if to.this is not exp.DType.DECIMAL:
@@ -122,26 +130,26 @@ def _cast(node: exp.Expr, read: _Read) -> Term | None:
     )
 
 
-def _unless_equal(node: exp.Expr, read: _Read) -> Term | None:
+def _unless_equal(node: exp.Expr, read: TermReader) -> Term | None:
     """Read NULLIF of a constant: where it is NULL there is nothing to hold."""
-    return read(node.this) if isinstance(read(node.expression), ConstantTerm) else None
+    return read.term(node.this) if isinstance(read.term(node.expression), ConstantTerm) else None
 
 
-def _case(node: exp.Expr, read: _Read) -> Term | None:
+def _case(node: exp.Expr, read: TermReader) -> Term | None:
     branches = node.args["ifs"]
     if not all(isinstance(each, exp.If) and _BRANCH.hold(each) for each in branches):
         return None
     return _choice(branches, node.args.get("default"), read)
 
 
-def _condition(node: exp.Expr, read: _Read) -> Term | None:
+def _condition(node: exp.Expr, read: TermReader) -> Term | None:
     return _choice([node], node.args.get("false"), read)
 
 
-def _choice(branches: list[exp.Expr], default: exp.Expr | None, read: _Read) -> Term | None:
+def _choice(branches: list[exp.Expr], default: exp.Expr | None, read: TermReader) -> Term | None:
     values = [*(branch.args["true"] for branch in branches), default]
     nulls = [value is None or isinstance(value, exp.Null) for value in values]
-    terms = [None if null else read(value) for value, null in zip(values, nulls, strict=True)]
+    terms = [None if null else read.term(value) for value, null in zip(values, nulls, strict=True)]
     conditions = [_comparison(branch.this.unnest(), read) for branch in branches]
     found = tuple(condition for condition in conditions if condition is not None)
     unread = any(term is None and not null for term, null in zip(terms, nulls, strict=True))
@@ -150,11 +158,14 @@ def _choice(branches: list[exp.Expr], default: exp.Expr | None, read: _Read) -> 
     return ChoiceTerm(tuple(zip(found, terms, strict=False)), terms[-1])
 
 
-def _comparison(node: exp.Expr, read: _Read) -> TermComparison | None:
+def _comparison(node: exp.Expr, read: TermReader) -> TermComparison | None:
+    known = read.known(node)
+    if known is not None:
+        return TermComparison(Comparing.EQUAL, known, ConstantTerm(1.0))
     relation = _RELATIONS.get(type(node))
     if relation is None or not _TWO.hold(node):
         return None
-    terms = read(node.this), read(node.expression)
+    terms = read.term(node.this), read.term(node.expression)
     term, other = terms[::-1] if isinstance(node, (exp.LT, exp.LTE)) else terms
     return None if term is None or other is None else TermComparison(relation, term, other)
 

@@ -4,17 +4,17 @@
     SELECT k, share FROM (SELECT k, n / 100.0 AS share FROM d) WHERE share > 1
 
 Where an outer SELECT needs a column of a released table that nobody named, the SELECTs between hand
-it on under a hidden name, and stars leave that out.
+it on under a hidden name, and stars leave that out. Of the sides of a UNION ALL, all hand one on.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
 from operator import is_not
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
@@ -22,10 +22,15 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.ir.query import Block
 from dpsql.sql.lineage.table_names import is_qualified
+from dpsql.syntax.arguments import NodeArguments
 from dpsql.syntax.text import output_name
 
 ReadTable: TypeAlias = exp.Table | exp.Subquery
 """A table, CTE or subquery that a SELECT reads."""
+_COLLECTING: Final = ("distinct", "group", "having")
+_ALL_ROWS: Final = NodeArguments("this expression distinct with_ order limit offset")
+_BRACKETS: Final = NodeArguments("this alias")
+_MOST_SIDES: Final = 64
 
 
 class PassedColumns:
@@ -34,8 +39,9 @@ class PassedColumns:
     def __init__(self, tree: exp.Query, blocks: Sequence[Block]) -> None:
         self._tree = tree
         self._numbers = {block.name: index for index, block in enumerate(blocks)}
-        # By the identity of the SELECT: its hidden columns, by what they are.
-        self._handed: dict[int, dict[exp.Column, str]] = defaultdict(dict)
+        # By the identity of the SELECT, the first one of a UNION ALL: its hidden columns, by what
+        # each SELECT has there.
+        self._handed: dict[int, dict[tuple[exp.Expr, ...], str]] = defaultdict(dict)
         self._number = 0
         # By the identity of the SELECT, and a name: a CTE may be read many times.
         self._held: dict[tuple[int, str], bool] = {}
@@ -58,9 +64,10 @@ class PassedColumns:
 
     def _holds(self, source: ReadTable, name: str) -> bool:
         """Tell whether a subquery or CTE has an output column of that name."""
-        inner = self.inner(source)
-        if inner is None:
+        sides = self.sides(source)
+        if not sides:
             return False
+        inner = sides[0]  # whose names are those of all
         asked = id(inner), fold(name)
         if asked not in self._held:  # by names that are as they were written
             self._held[asked] = self._first(inner, name, sure=True) is not None
@@ -84,12 +91,15 @@ class PassedColumns:
 
     def inner(self, source: ReadTable) -> exp.Select | None:
         """Return the SELECT behind a subquery or the name of a CTE."""
+        sides = self.sides(source)
+        return sides[0] if len(sides) == 1 else None
+
+    def sides(self, source: ReadTable) -> tuple[exp.Select, ...]:
+        """Return the SELECTs behind a subquery or the name of a CTE: several of a UNION ALL."""
         query: exp.Expr | None = source
         if isinstance(source, exp.Table):
             query = _cte(source)
-        while isinstance(query, exp.Subquery):
-            query = query.this
-        return query if isinstance(query, exp.Select) else None
+        return sides_of(query)
 
     def item(self, inner: exp.Select, name: str) -> exp.Expr | None:
         """Return the expression that an output column of a SELECT is; None if it has none."""
@@ -131,21 +141,32 @@ class PassedColumns:
             return None
         return quoted_column(name, qualifier)
 
-    def can_hand_on(self, source: ReadTable, inner: exp.Select) -> bool:
+    def can_hand_on(self, source: ReadTable, *sides: exp.Select) -> bool:
         """Tell whether one more column changes nothing but the columns there are."""
         alias = source.args.get("alias")
         renamed = alias is not None and alias.args.get("columns")
-        clauses = any(inner.args.get(name) for name in ("distinct", "group", "having"))
+        clauses = any(side.args.get(name) for side in sides for name in _COLLECTING)
         return not (renamed or clauses or self._whole_rows)
 
-    def hand_on(self, source: ReadTable, inner: exp.Select, column: exp.Column) -> exp.Column:
-        """Return the hidden column of a source that is a column of the SELECT behind it."""
-        handed = self._handed[id(inner)]
-        if column not in handed:
-            handed[column] = f"{INTERNAL_PREFIX}h{self._number}"
-            self._number += 1
-            inner.append("expressions", exp.alias_(column, handed[column], quoted=True))
-        return quoted_column(handed[column], source.alias_or_name)
+    def hand_on(self, source: ReadTable, inner: exp.Select, column: exp.Expr) -> exp.Column:
+        """Return the hidden column of a source that is an expression of the SELECT behind it."""
+        sides = self.sides(source)
+        return self.hand_on_all(source, [column if side is inner else exp.null() for side in sides])
+
+    def hand_on_all(self, source: ReadTable, columns: Sequence[exp.Expr]) -> exp.Column:
+        """Return the hidden column of a source that is one of each SELECT behind it."""
+        sides = self.sides(source)
+        handed, asked = self._handed[id(sides[0])], tuple(columns)
+        if asked not in handed:
+            handed[asked] = self.new_name()
+            for side, column in zip(sides, columns, strict=True):
+                side.append("expressions", exp.alias_(column, handed[asked], quoted=True))
+        return quoted_column(handed[asked], source.alias_or_name)
+
+    def new_name(self) -> str:
+        """Return a hidden name that no column has."""
+        self._number += 1
+        return f"{INTERNAL_PREFIX}h{self._number - 1}"
 
     def hide(self) -> None:
         """Remove from all stars the columns that were handed on."""
@@ -156,16 +177,32 @@ class PassedColumns:
             for item in filter(is_star, select.expressions):
                 self._hide(select, item)
 
+    def _handed_by(self, source: ReadTable) -> Iterable[str]:
+        sides = self.sides(source)
+        return self._handed.get(id(sides[0]), {}).values() if sides else ()
+
     def _hide(self, select: exp.Select, item: exp.Expr) -> None:
         star, qualifier = _parts_of(item)
-        names = [
-            name
-            for source in _starred(select, qualifier)
-            for name in self._handed.get(id(self.inner(source)), {}).values()
-        ]
+        names = [name for source in _starred(select, qualifier) for name in self._handed_by(source)]
         if names:
             columns = map(quoted_column, names)
             star.set("except_", [*(star.args.get("except_") or ()), *columns])
+
+
+def sides_of(query: exp.Expr | None) -> tuple[exp.Select, ...]:
+    """Return the SELECTs of a query: those of all sides of a UNION ALL; none of others."""
+    found, left = list[exp.Select](), [query]
+    while left and len(found) < _MOST_SIDES:
+        side = left.pop()
+        if isinstance(side, exp.Subquery) and (side is query or _BRACKETS.hold(side)):
+            left.append(side.this)
+        elif type(side) is exp.Union and _ALL_ROWS.hold(side) and not side.args.get("distinct"):
+            left += [side.expression, side.this]
+        elif isinstance(side, exp.Select):
+            found.append(side)
+        else:
+            return ()
+    return () if left else tuple(found)
 
 
 def sources_of(select: exp.Select) -> Iterator[ReadTable]:
