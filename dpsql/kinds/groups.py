@@ -210,8 +210,10 @@ class GroupsKind(ReleaseKind):
                 yield self.small_left_out(part, large)
             elif plan.block.keys:
                 verb = "appear" if part.told and part.rows >= part.released else "were answered"
-                groups = f"{selection.declared:,} {plan.block.known_word} groups"
+                groups = f"{part.released:,} {plan.block.known_word} groups"
                 yield f"All {groups} {verb}, whether they hold rows or not."
+                if selection.declared is not None and part.released < selection.declared:
+                    yield "No number says that a group of NULL has rows: none is shown."
                 origins = {key.origin for key in plan.block.keys}
                 for origin in (DECLARED_BOUNDS, DECLARED_VALUES):
                     if origin in origins:

@@ -22,6 +22,7 @@ from dpsql.ir.relations import (
     Join,
     JoinKind,
     LinkJoin,
+    NumberedRows,
     OneSpelling,
     PerUnit,
     Rename,
@@ -56,7 +57,11 @@ class KeyCondition:
 
 
 def conditions_on(condition: exp.Expr | None, rows: RowSet, column: str) -> Iterator[KeyCondition]:
-    """Yield the parts of a condition over rows that name a column, and those of relations below."""
+    """Yield the parts of a condition over rows that name a column, and those of relations below.
+
+    Where a join or an IN keeps rows alone in which the column is equal to one of listed constants,
+    that is such a condition, too.
+    """
     if condition is not None:
         yield from _naming(condition, column, always=True)
     found: tuple[RowSet, str] | None = rows, column
@@ -71,9 +76,57 @@ def conditions_on(condition: exp.Expr | None, rows: RowSet, column: str) -> Iter
             conditions = rows.conditions if nulled or filled is None else ()
         else:
             conditions = (rows.condition,) if isinstance(rows, Filter) else ()
+        among = _listed(rows, name_there) if conditions or _keeps_equal(rows) else ()
+        yield from (KeyCondition(name_there, each, always) for each in among)
         for each in conditions:
             yield from _naming(each, name_there, always=always)
         found = _where_from(rows, name_there)
+
+
+def _keeps_equal(rows: RowSet) -> bool:
+    """Tell whether an IN or EXISTS keeps the rows alone that fulfil its conditions."""
+    return isinstance(rows, SemiJoin) and not rows.negated
+
+
+def _listed(rows: RowSet, column: str) -> Iterator[exp.Expr]:
+    """Yield the conditions that a column is among listed constants, as a join's conditions say."""
+    for source, other in _equal_to(rows, column) if isinstance(rows, Join | SemiJoin) else ():
+        values = _constants_of(source, other)
+        if values:
+            yield exp.In(this=exp.column(column), expressions=values)
+
+
+def _constants_of(rows: RowSet, column: str) -> list[exp.Expr]:
+    """List the constants that a column of numbered rows is among, as VALUES are; else none."""
+    to: exp.Expr | None = None
+    found: tuple[RowSet, str] | None = (rows, column)
+    while found is not None:
+        rows, column = found
+        node = next((e.expression for e in _computed_by(rows) if e.name == column), None)
+        if isinstance(node, exp.Case) and isinstance(rows.sources[0], NumberedRows):
+            return _outcomes(node, to)
+        if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column) and to is None:
+            to, found = node, (rows.sources[0], node.this.name)
+        else:
+            found = _where_from(rows, column) if node is None else None
+    return []
+
+
+def _outcomes(node: exp.Case, to: exp.Expr | None) -> list[exp.Expr]:
+    """List the outcomes of a CASE that are constants, converted as ``to`` is; else none."""
+    outcomes = [branch.args["true"] for branch in node.args["ifs"]]
+    outcomes += [default for default in (node.args.get("default"),) if default is not None]
+    if any(each.find(exp.Column) is not None for each in outcomes):
+        return []
+    values = []
+    for each in outcomes:
+        if isinstance(each.unnest(), exp.Null):  # which is equal to nothing
+            continue
+        value = each.copy() if to is None else to.copy()
+        if to is not None:
+            value.set("this", each.copy())
+        values.append(value)
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +170,13 @@ def _compared(
     rows: Join | SemiJoin, column: str, nulled: bool, path: RelationPath
 ) -> Iterator[ColumnBehind]:
     """Yield the columns behind those that a join's conditions say to be equal to a column."""
+    for source, other in _equal_to(rows, column):
+        below = _down(path, rows, source)
+        yield from columns_behind(source, other, nulled=nulled, path=below)
+
+
+def _equal_to(rows: Join | SemiJoin, column: str) -> Iterator[tuple[RowSet, str]]:
+    """Yield the columns of other sources that a join's conditions say to be equal to a column."""
     for condition in rows.conditions:
         for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
             equal = part.unnest()
@@ -131,8 +191,7 @@ def _compared(
             for source in rows.sources:
                 apart = _has(source, other) and not _has(source, column)
                 if apart and types[other] == types[column]:
-                    below = _down(path, rows, source)
-                    yield from columns_behind(source, other, nulled=nulled, path=below)
+                    yield source, other
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,15 +295,22 @@ def conditions_above(
         elif isinstance(rows, Join) and path:
             filled = _filled(rows)
             if filled is None or filled is rows.sources[path[0]]:
-                above = (*above, *rows.conditions)
+                above = (*above, *_with_listed(rows, rows.sources[path[0]]))
         elif isinstance(rows, SemiJoin) and path and not rows.negated:
-            above = (*above, *rows.conditions)
+            above = (*above, *_with_listed(rows, rows.sources[path[0]]))
         for each in above:
             parts = each.flatten() if isinstance(each, exp.And) else [each]
             yield from (PathCondition(part.unnest(), rows, path) for part in parts)
         if not path:
             return
         rows, path, above = rows.sources[path[0]], path[1:], ()
+
+
+def _with_listed(rows: Join | SemiJoin, source: RowSet) -> Iterator[exp.Expr]:
+    """Yield a join's conditions, and those that columns of a source are among constants."""
+    yield from rows.conditions
+    for column in source.columns:
+        yield from _listed(rows, column.name)
 
 
 def _filled(rows: RowSet) -> RowSet | None:

@@ -41,7 +41,7 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.errors import QueryRefused
-from dpsql.ir.query import DECLARED_BOUNDS, DECLARED_VALUES, Block, Follower, Key
+from dpsql.ir.query import DECLARED_BOUNDS, DECLARED_VALUES, OF_CASE, Block, Follower, Key
 from dpsql.ir.relations import NumberedRows, RowSet
 from dpsql.pipeline.column_origins import (
     ColumnBehind,
@@ -634,7 +634,7 @@ def _form(node: exp.Expr, type_: SqlType) -> str:
         return "its truth values"
     if isinstance(node, exp.Case | exp.If):
         typed = output_name(node).partition("(")[0]
-        return f"{typed}()" if typed == exp.WidthBucket.sql_name().lower() else "CASE"
+        return f"{typed}()" if typed == exp.WidthBucket.sql_name().lower() else OF_CASE
     word = node.sql_name().lower() if isinstance(node, exp.Func) else ""
     return f"{word}()" if type(node) in ROW_FUNCTIONS or word == "extract" else "its range"
 

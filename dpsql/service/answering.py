@@ -45,6 +45,7 @@ from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedEstimate
 from dpsql.ir.relations import PublishedView, scanned
 from dpsql.kinds.bounds_choice import decode_bounds
 from dpsql.kinds.left_out import decode_estimate
+from dpsql.kinds.null_groups import with_null_groups_told
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedEstimate
 from dpsql.ledger import Charge, Ledger, Stored
@@ -901,6 +902,7 @@ class Answerer:
     ) -> Result:
         """Run the tail over what was released."""
         query = prepared.query
+        released = tuple(map(with_null_groups_told, released))
         answer = self.tails.runner.run(query, released, prepared.names)
         counts = tuple(each.rows.count for each in released)
         plans = tuple(each.block.plan for each in released)

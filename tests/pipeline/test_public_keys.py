@@ -30,6 +30,12 @@ def opened(directory: Path, rows: Sequence[Row]) -> dpsql.Connection:
     return dpsql.connect(directory / "shop.duckdb", policy, ledger=ledger, analyst="ana")
 
 
+@pytest.fixture(autouse=True)
+def _all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show all that is released: which groups of NULL are shown is asked elsewhere."""
+    monkeypatch.setattr("dpsql.service.answering.with_null_groups_told", lambda released: released)
+
+
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
     with opened(tmp_path_factory.mktemp("menu"), menu()) as made:

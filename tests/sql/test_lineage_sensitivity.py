@@ -247,6 +247,8 @@ HIDDEN = (
     "(SELECT k, 'g' AS v FROM items)",
     "(SELECT n AS k, why AS v FROM returns)",
     "(SELECT k, 'v' AS v FROM parts)",
+    "(SELECT max(k) AS k, 'u' AS v FROM stamps GROUP BY no)",
+    "(SELECT k, CAST(row_number() OVER (PARTITION BY no ORDER BY k) AS VARCHAR) AS v FROM stamps)",
     "(SELECT p.k, CAST(x.k AS VARCHAR) AS v FROM parts p JOIN boxes x ON p.a = x.a AND p.b = x.b)",
     "(SELECT p.k, CAST(x.k AS VARCHAR) AS v FROM parts p LEFT JOIN boxes x ON p.a = x.a AND p.b = x.b AND x.k > 0)",
     "(SELECT p.k, CAST(q.k AS VARCHAR) AS v FROM parts p JOIN parts q USING (a, b))",

@@ -113,10 +113,19 @@ class Tables:
             for link in table.unit_links
         }
         self._referred = {origin for key in self._parents for origin in key}
-        # What decides alone whose row it is: not a part of a key.
+        # What decides alone whose row it is: not a part of a key, nor a second person that a row
+        # names. Between tables with units of their own that is a promise, and the unit stands
+        # beside it wherever rows are grouped.
+        promised = [
+            (table.name.key, link)
+            for table in policy.tables.values()
+            for link in table.unit_links
+            if not policy.refers_to_unit(link)
+        ]
+        every = [link for link in (*links.items(), *promised) if len(link[1].columns) == 1]
         self.link_keys: frozenset[Origin] = frozenset(
-            {origin for key in self._parents if len(key) == 1 for origin in key}
-            | {(n, fold(c)) for n, k in links.items() if len(k.columns) == 1 for c in k.columns}
+            {origin for _, link in every for origin in origins_of(link.parent, link.key)}
+            | {(name, fold(column)) for name, link in every for column in link.columns}
         )
         self.most_joined = policy.limits.private_relations
 
