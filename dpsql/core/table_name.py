@@ -15,7 +15,8 @@ from typing import Final
 
 MAIN: Final = "main"
 """The schema of names without one."""
-_PUBLIC: Final = "public"  # what tools for PostgreSQL call that schema
+_MAIN_ELSEWHERE: Final = frozenset({"public", "dbo"})
+"""What tools for PostgreSQL and SQL Server call that schema."""
 _FOLD: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _PART: Final = re.compile(r'("(?:[^"]|"")+"|[^".][^.]*)(\.|\Z)', re.DOTALL)
 _WORD: Final = re.compile(r"[^\W\d]\w*")
@@ -146,7 +147,7 @@ class NameRules:
             return None
         schema = before[-1] if before else MAIN
         if fold(schema) not in self.schemas and (
-            fold(schema) == _PUBLIC or (len(before) == 1 and fold(schema) == self.catalog)
+            fold(schema) in _MAIN_ELSEWHERE or (len(before) == 1 and fold(schema) == self.catalog)
         ):
             schema = MAIN
         return TableName(table, schema)

@@ -32,6 +32,8 @@ DECLARED_BOUNDS: Final = "declared bounds"
 """The origin of a key's values that rows outside of these bounds do not have."""
 DECLARED_VALUES: Final = "declared values"
 """The origin of a key's values that rows with none of the declared ones do not have."""
+OF_PUBLIC_ROWS: Final = "the rows"
+"""The beginning of the origin of values that public rows have: NULL is one of theirs."""
 OF_CASE: Final = "CASE"
 """The origin of a key's values that are the constants of a CASE."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.ir.plan import BlockPlan
-from dpsql.ir.query import OF_CASE, Key
+from dpsql.ir.query import OF_CASE, OF_PUBLIC_ROWS, Key
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedRows
 
@@ -44,7 +44,8 @@ def with_null_groups_told(released: ReleasedBlock) -> ReleasedBlock:
 
 def _is_doubtful(key: Key) -> bool:
     """Tell whether a key may be NULL for all that is known: nobody has declared that value."""
-    return bool(key.origin) and None in (key.domain or ())
+    made = bool(key.origin) and not key.origin.startswith(OF_PUBLIC_ROWS)
+    return made and None in (key.domain or ())
 
 
 def _null(plan: BlockPlan, doubtful: list[bool], positions: NDArray[np.int64]) -> NDArray[np.bool_]:

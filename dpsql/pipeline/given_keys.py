@@ -28,7 +28,7 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.errors import QueryRefused
-from dpsql.ir.query import Block, Follower
+from dpsql.ir.query import OF_PUBLIC_ROWS, Block, Follower
 from dpsql.ir.relations import PublicTable, RowSet, ViewScan, bottom_up, scanned
 from dpsql.pipeline.public_keys import (
     OF_KNOWN,
@@ -44,7 +44,7 @@ from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.lineage.join_columns import conjuncts
 from dpsql.sql.relations.from_clause import from_clause
 
-_ORIGIN: Final = "the rows that the join keeps"
+_ORIGIN: Final = f"{OF_PUBLIC_ROWS} that the join keeps"
 _FRACTIONS: Final = frozenset({"FLOAT", "DOUBLE"})
 
 

@@ -41,7 +41,15 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.errors import QueryRefused
-from dpsql.ir.query import DECLARED_BOUNDS, DECLARED_VALUES, OF_CASE, Block, Follower, Key
+from dpsql.ir.query import (
+    DECLARED_BOUNDS,
+    DECLARED_VALUES,
+    OF_CASE,
+    OF_PUBLIC_ROWS,
+    Block,
+    Follower,
+    Key,
+)
 from dpsql.ir.relations import NumberedRows, RowSet
 from dpsql.pipeline.column_origins import (
     ColumnBehind,
@@ -335,7 +343,7 @@ class _Maker:
             if not rows:  # too many, or none: then nothing tells the values of a row of NULLs
                 return None
             found |= dict.fromkeys(rows)
-        return [*found], f"the rows of {enumerated([*dict.fromkeys(map(str, tables))])}"
+        return [*found], f"{OF_PUBLIC_ROWS} of {enumerated([*dict.fromkeys(map(str, tables))])}"
 
     def _joined(self, found: ColumnBehind) -> PublicRows | None:
         return public_rows(

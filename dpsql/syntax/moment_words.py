@@ -59,6 +59,7 @@ _MICROSECONDS: Final[Mapping[str, int]] = {
     "DAY": 86_400 * 10**6,
 }
 _READ_FROM_TEXT: Final = re.compile(r"%[YmdHMSfbB]|%-[md]|[^%]")
+_WRITTEN_MOMENT: Final = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?")
 _SECONDS_OF_A_DAY: Final = 86_400
 _JULIAN_DAY_OF_1970: Final = "2440587.5"
 _SHIFT: Final = re.compile(r"([+-]?)(\d{1,4}) (day|month|year|hour|minute|second)s?", re.IGNORECASE)
@@ -168,7 +169,16 @@ def _moved(name: str, *, back: bool = False) -> Build:
 
 def _shifted(moment: exp.Expr, interval: exp.Expr, *, back: bool) -> exp.Expr:
     operator = exp.Sub if back else exp.Add
+    moment = _typed(moment)
     return exp.Paren(this=operator(this=exp.Paren(this=moment), expression=interval))
+
+
+def _typed(moment: exp.Expr) -> exp.Expr:
+    """Give a constant text that is a date or a timestamp that type; others are left."""
+    found = _WRITTEN_MOMENT.fullmatch(written_text(moment) or "")
+    if found is None:
+        return moment
+    return exp.cast(moment, exp.DType.TIMESTAMP if found[1] else exp.DType.DATE)
 
 
 def _is_zero(node: exp.Expr) -> bool:
@@ -375,6 +385,24 @@ def _stepped(count: int, unit: str) -> Callable[[exp.Expr], exp.Expr]:
     return build
 
 
+def _sliced(arguments: list[exp.Expr]) -> exp.Expr:
+    """Build Snowflake's TIME_SLICE(ts, 2, 'HOUR') of slices that divide a day, by their starts."""
+    unit = unit_of(arguments[2]) if len(arguments) == THREE else None
+    if unit is None or not isinstance(arguments[1], exp.Literal):
+        return left_as_written("TIME_SLICE", arguments)
+    width = exp.Interval(this=exp.Literal.string(arguments[1].this), unit=exp.var(unit))
+    if not divides_day(width):
+        return left_as_written("TIME_SLICE", arguments)
+    return exp.DateBin(this=width, expression=arguments[0])
+
+
+def _last_day(moment: exp.Expr, unit: exp.Expr | None = None) -> exp.Expr:
+    """Build LAST_DAY(d), and Snowflake's LAST_DAY(d, 'month')."""
+    if unit is not None and unit_of(unit) != "MONTH":
+        return left_as_written("LAST_DAY", [moment, unit])
+    return exp.LastDay(this=moment)
+
+
 def _start_of_interval(moment: exp.Expr, width: exp.Expr) -> exp.Expr:
     """Build ClickHouse's toStartOfInterval of steps that divide a day: others begin elsewhere."""
     if not divides_day(width):
@@ -421,6 +449,9 @@ MOMENT_WORDS: Final[Mapping[str, Build]] = {
     "DATETIME": _of_sqlite("DATETIME", exp.DType.TIMESTAMP, exp.CurrentTimestamp),
     "TIMESTAMP": by_number("TIMESTAMP", one=lambda value: exp.cast(value, exp.DType.TIMESTAMP)),
     "JULIANDAY": by_number("JULIANDAY", one=_julian_day),
+    "TIME": by_number("TIME", one=lambda value: exp.cast(value, exp.DType.TIME)),
+    "TIME_SLICE": _sliced,
+    "LAST_DAY": by_number("LAST_DAY", one=_last_day, two=_last_day),
     "EOMONTH": by_number("EOMONTH", one=lambda value: exp.LastDay(this=value)),
     "AGE": by_number("AGE", one=_age_today, two=_age),
     **{name: _part_named(name) for name in ("DATEPART", "DATE_PART")},

@@ -309,6 +309,22 @@ def _divided_or_zero(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=zero, true=none)], default=_divided(dividend, divisor))
 
 
+def _divided_or_zero_null(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
+    """Build Snowflake's DIV0NULL, which is 0 where the divisor is 0 or NULL."""
+    zero = exp.EQ(this=operand(divisor.copy()), expression=exp.Literal.number(0))
+    none = exp.Or(this=zero, expression=_null_test(divisor.copy()))
+    nothing = exp.Case(
+        ifs=[exp.If(this=exp.Not(this=_null_test(dividend.copy())), true=exp.Literal.number(0))]
+    )
+    return exp.Case(ifs=[exp.If(this=none, true=nothing)], default=_divided(dividend, divisor))
+
+
+def _connected(kind: type[exp.Expr]) -> Callable[[exp.Expr, exp.Expr], exp.Expr]:
+    return lambda one, other: exp.Paren(
+        this=kind(this=exp.Paren(this=one), expression=exp.Paren(this=other))
+    )
+
+
 # -- texts, lists and bits ------------------------------------------------------------------------
 
 
@@ -405,6 +421,14 @@ _BUILDS: Final[Mapping[str, Build]] = {
     "FORMAT": _formatted_number,
     "MULTIIF": _first_that_holds,
     "DIV0": twice("DIV0", by_number("DIV0", two=_divided_or_zero)),
+    "DIV0NULL": twice("DIV0NULL", by_number("DIV0NULL", two=_divided_or_zero_null)),
+    "BOOLAND": by_number("BOOLAND", two=_connected(exp.And)),
+    "BOOLOR": by_number("BOOLOR", two=_connected(exp.Or)),
+    "CARDINALITY": by_number("CARDINALITY", one=_called(exp.Length)),
+    **{
+        name: by_number(name, two=_joined_by(exp.ArrayContainsAll))
+        for name in ("LIST_HAS_ALL", "ARRAY_HAS_ALL")
+    },
     "INTDIV": by_number("INTDIV", two=_joined_by(exp.IntDiv)),
     "REGEXP_SUBSTR": by_number("REGEXP_SUBSTR", two=_found_part),
     "REGEXP_CONTAINS": by_number(

@@ -640,6 +640,14 @@ elt(k + 1, 'a', 'b')
 FIELD(s, 's2', 's1')
 multiIf(k < 1, 'a', k < 3, 'b', 'c')
 DIV0(n, k - 1)
+DIV0NULL(n, nullif(k, 2) - 1)
+BOOLAND(flag, k = 2)
+BOOLOR(flag, k = 2)
+TIME(ts) > TIME '10:00:00'
+TIME_SLICE(ts, 2, 'HOUR')
+LAST_DAY(d, 'month')
+DATEADD(week, 1, '2024-01-20') > d
+DATE_SUB('2024-01-20 10:30', INTERVAL 30 MINUTE) > ts
 intDiv(n, 3)
 BITAND(k, 2)
 bitwise_or(k, 2)

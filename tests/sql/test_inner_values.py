@@ -32,6 +32,7 @@ ROWS: Final = (
 )
 VALUES: Final = (
     *("list_contains(tags, 'a')", "list_contains(tags, s)", "array_contains(nums, 1)", "list_has(two, 1)"),
+    *("list_has_all(tags, ['a', 'b'])", "tags @> ['b']", "array_has_all(nums, [1, 2])", "cardinality(tags)"),
     *("list_contains(days, '2024-01-01')", "list_contains(xs, 0e0)", "NOT list_contains(tags, 'b')"),
     *("list_contains(tags, NULL)", "list_contains(tags, concat(s, ''))", "'a' IN tags", "2 NOT IN nums"),
     *("tags[1]", "list_extract(tags, 2)", "tags[2147483647]", "two[2]", "days[1]", "len(tags)"),

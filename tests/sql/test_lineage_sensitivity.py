@@ -248,6 +248,8 @@ HIDDEN = (
     "(SELECT n AS k, why AS v FROM returns)",
     "(SELECT k, 'v' AS v FROM parts)",
     "(SELECT max(k) AS k, 'u' AS v FROM stamps GROUP BY no)",
+    "(SELECT max(v.k) AS k, 'l' AS v FROM visits v LEFT JOIN people p ON p.uid = v.uid AND p.age > 0 GROUP BY p.uid)",
+    "(SELECT sum(i.k) AS k, 'l' AS v FROM items i LEFT JOIN orders o ON i.okey = o.okey AND o.k > 0 GROUP BY o.uid)",
     "(SELECT k, CAST(row_number() OVER (PARTITION BY no ORDER BY k) AS VARCHAR) AS v FROM stamps)",
     "(SELECT p.k, CAST(x.k AS VARCHAR) AS v FROM parts p JOIN boxes x ON p.a = x.a AND p.b = x.b)",
     "(SELECT p.k, CAST(x.k AS VARCHAR) AS v FROM parts p LEFT JOIN boxes x ON p.a = x.a AND p.b = x.b AND x.k > 0)",

@@ -126,6 +126,7 @@ RULES = NameRules.of((t.name for t in EXISTING.values()), "shop", LISTED)
         ("shop.t", TableName("t")),
         ("SHOP.main.t", TableName("t")),
         ("shop.public.t", TableName("t")),
+        ("dbo.t", TableName("t")),
         ("s.t", TableName("t", "s")),
         ("shop.s.t", TableName("t", "s")),
         ('"s.t"', TableName("s.t")),

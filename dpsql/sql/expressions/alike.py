@@ -568,6 +568,18 @@ def _overlapping(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     )
 
 
+def _holding_all(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write list_has_all(tags, ['a', 'b']) as whether the list has one and the other."""
+    items = _items(node.expression)
+    if not _is_list(node.this, type_of) or not 0 < len(items) <= _MOST_OVERLAPPING:
+        return None
+    if not all(isinstance(item.unnest(), exp.Literal | exp.Neg) for item in items):
+        return None
+    return exp.paren(
+        exp.and_(*(exp.ArrayContains(this=node.this.copy(), expression=item) for item in items))
+    )
+
+
 def _slice(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     """Write s[2], s[2:3], s[:3], s[2:] and s[-3:] of a text as substring, left or right.
 
@@ -1338,6 +1350,7 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.Glob: _globbed,
     exp.ToDays: _days,
     exp.Format: _printed,
+    exp.ArrayContainsAll: _holding_all,
     exp.ArrayOverlaps: _overlapping,
     exp.Like: _like,
     exp.ILike: _like,

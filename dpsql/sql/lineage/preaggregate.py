@@ -77,8 +77,9 @@ def keys_with_unit(
     """Resolve a SELECT's GROUP BY keys, ordinals and aliases too; None if the unit is not one.
 
     Returns them with the rows to group. All rows with one value of a column that links tables
-    belong to one unit: the unit is a key beside it, which makes no other groups. Rows without a
-    value, as outer joins keep them, belong to several, and are in no group. Raises
+    belong to one unit, as do those with one of a unit that an outer join may have made NULL: the
+    unit is a key beside it, which makes no other groups. Rows without a value, as outer joins keep
+    them, belong to several, and are in no group. Raises
     ``QueryRefused`` or ``UnknownName`` with the place of what is no column.
     """
     keys = [key_over_rows(names, key, select, source) for key in _written_keys(select)]
@@ -86,10 +87,10 @@ def keys_with_unit(
     if any(map(source.is_unit, columns)):
         return keys, source
     fields = [field for field in map(source.field_of, columns) if field is not None]
-    linking = linking_field(fields, link_keys)
-    if linking is None:
+    known = next((field for field in fields if field.identity is Identity.NULLABLE), None)
+    linking = linking_field(fields, link_keys) if known is None else known
+    if linking is None or source.unit is None:
         return None
-    assert source.unit is not None, "its link was followed before"
     return [*keys, generated_column(source.unit)], with_value_of(source, linking)
 
 
