@@ -478,6 +478,10 @@ def _made(term: OperatorTerm, found: Sequence[PlausibleRange]) -> PlausibleRange
             return PlausibleRange(low, np.maximum(*ends))
         case Operator.ROOT:
             return PlausibleRange(*(np.sqrt(np.maximum(end, 0.0)) for end in (one.low, one.high)))
+        case Operator.EXPONENTIAL:
+            return PlausibleRange(np.exp(one.low), np.exp(one.high))
+        case Operator.LOGARITHM:  # which is NULL, or an error, of what is not positive
+            return PlausibleRange(*(np.log(np.maximum(end, 0.0)) for end in (one.low, one.high)))
         case _:
             scale = 10.0**term.digits
             return PlausibleRange(

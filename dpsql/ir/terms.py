@@ -27,6 +27,8 @@ class Operator(Enum):
     DIVIDE = "divide"
     ABSOLUTE = "absolute"
     ROOT = "root"
+    EXPONENTIAL = "exponential"
+    LOGARITHM = "logarithm"
     LEAST = "least"
     GREATEST = "greatest"
     ROUND = "round"

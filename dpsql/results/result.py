@@ -278,9 +278,10 @@ class Result(ReadableAnswer):
         a part holds on average, given that they were chosen: their intervals reach further down
         than up. Where a number of rows per unit was drawn, those of counts, sums, averages and
         spreads also reach as far as the rows that it supposedly cuts. A column that computes with
-        aggregates of its row, such as a ratio, has an interval if it does so by arithmetic,
-        rounding, CASE and the like: of all their noise together. It is NaN where a divisor may be
-        0, and where of so few units no bounds of values were found but 0 and 0. Raises
+        released values has an interval of all their noise together, if it does so by arithmetic,
+        rounding, CASE and the like: of its row, of others (``LAG``, ``SUM`` over a window), or of
+        several subqueries that are joined. It is NaN where a divisor may be 0, and where of so few
+        units no bounds of values were found but 0 and 0. Raises
         ``ParameterError`` unless 0 < confidence < 1.
         """
         confidence = check_confidence(confidence)

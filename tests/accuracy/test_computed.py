@@ -171,6 +171,8 @@ COMPUTED = [
     "least(greatest(count(n) / count(*), 0), 1)",
     "abs(sum(n) - count(*))",
     "sqrt(count(*))",
+    "exp(avg(x) / 4)",
+    "ln(count(*) + 1000)",
     "floor(avg(big))::BIGINT",
     "avg(x) - avg(n)",
     "100 * (avg(x) / avg(big) - 1)",
@@ -218,7 +220,7 @@ def test_a_column_that_computes_has_an_interval_of_all_its_noise(
         "max(count(*)) OVER ()",
         "sum(avg(n)) OVER ()",
         "median(n) + count(*)",
-        "ln(count(*))",
+        "log2(count(*) + 1000)",
         "count(*)::VARCHAR",
         "2 + 2",
     ],
@@ -304,11 +306,11 @@ HELD = [
 def test_intervals_of_several_rows_hold_as_often_as_they_say(
     asked: str, opened: tuple[dpsql.Connection, Path]
 ) -> None:
-    """At 80%; a third of them does not, which shows that they are not just wide."""
+    """At 80%; a fifth of them does not, which shows that they are not just wide."""
     connection, exact = opened
     with duckdb.connect(str(exact), read_only=True) as reader:
         rows = dict(reader.sql(asked).fetchall())
-    held = thirds = number = 0
+    held = fifths = number = 0
     for _ in range(60):
         result = connection.sql(asked, fresh=True, combine="off")
         interval = result.intervals(0.8)["v"]
@@ -318,9 +320,9 @@ def test_intervals_of_several_rows_hold_as_often_as_they_say(
             true, low, high = float(rows[key]), interval.low[place], interval.high[place]
             number += 1
             held += low <= true <= high
-            thirds += abs(true - float(value)) <= (high - low) / 6
+            fifths += abs(true - float(value)) <= (high - low) / 10
     assert upper_bound(held, number) >= 0.8
-    assert upper_bound(thirds, number) < 0.8
+    assert upper_bound(fifths, number) < 0.8
 
 
 def test_a_share_is_never_beyond_all(opened: tuple[dpsql.Connection, Path]) -> None:

@@ -188,6 +188,8 @@ _RULES: Final[Rules[_Rule]] = Rules(
         exp.Div: reads("this expression", _binary(Operator.DIVIDE)),
         exp.Abs: reads("this", _unary(Operator.ABSOLUTE)),
         exp.Sqrt: reads("this", _unary(Operator.ROOT)),
+        exp.Exp: reads("this", _unary(Operator.EXPONENTIAL)),
+        exp.Ln: reads("this", _unary(Operator.LOGARITHM)),
         exp.Floor: reads("this", _unary(Operator.ROUND)),
         exp.Ceil: reads("this", _unary(Operator.ROUND)),
         exp.Round: reads("this decimals", _rounded),
