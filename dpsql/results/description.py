@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AnswerColumn:
-    """A column that an answer will have: its name and its DuckDB type."""
+    """A column that an answer will have: its name and its DuckDB type.
+
+    ``noisy`` ones have intervals.
+    """
 
     name: str
     type: str
+    noisy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

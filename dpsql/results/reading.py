@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, overload
 
 import numpy as np
@@ -198,15 +198,17 @@ class ReadableAnswer(ABC):
 
     def ends(self, confidence: float = 0.95) -> dict[str, tuple[AddedColumn, AddedColumn]]:
         """Return the ends of noisy columns' intervals as columns, under names that are free."""
-        taken, types = {fold(name) for name in self.columns}, self._answer.types
-        found: dict[str, tuple[AddedColumn, AddedColumn]] = {}
-        for name, interval in self.intervals(confidence).items():
-            place = self.columns.index(name)
-            found[name] = (
-                _end(place, f"{name}_low", types[place], interval.low, taken),
-                _end(place, f"{name}_high", types[place], interval.high, taken),
+        intervals = self.intervals(confidence)
+        noisy = [self.columns.index(name) for name in intervals]
+        named = names_of_ends(self.columns, noisy)
+        types = self._answer.types
+        return {
+            name: (
+                _end(place, named[place][0], types[place], interval.low),
+                _end(place, named[place][1], types[place], interval.high),
             )
-        return found
+            for place, (name, interval) in zip(noisy, intervals.items(), strict=True)
+        }
 
     def plot(
         self,
@@ -255,13 +257,31 @@ class ReadableAnswer(ABC):
         )
 
 
-def _end(
-    after: int, name: str, type_: SqlType, ends: NDArray[np.float64], taken: set[str]
-) -> AddedColumn:
+def names_of_ends(columns: Sequence[str], noisy: Iterable[int]) -> dict[int, tuple[str, str]]:
+    """Name the columns for both ends of the intervals of noisy columns, by their places.
+
+    >>> names_of_ends(["k", "n", "n_low"], [1])
+    {1: ('n_low_1', 'n_high')}
+    """
+    taken = {fold(name) for name in columns}
+
+    def free(name: str) -> str:
+        names = chain([name], (f"{name}_{number}" for number in count(1)))
+        found = next(each for each in names if fold(each) not in taken)
+        taken.add(fold(found))
+        return found
+
+    names = ((place, columns[place]) for place in noisy)
+    return {place: (free(f"{name}_low"), free(f"{name}_high")) for place, name in names}
+
+
+def type_of_ends(type_: SqlType) -> SqlType:
+    """Return the type of both ends of the intervals of a column of a type."""
+    return BIGINT if type_ == BIGINT else DOUBLE
+
+
+def _end(after: int, name: str, type_: SqlType, ends: NDArray[np.float64]) -> AddedColumn:
     """Build one end of a column's intervals: whole where the column is, None for NULL."""
     whole = type_ == BIGINT
-    numbered = (f"{name}_{number}" for number in count(1))
-    free = name if fold(name) not in taken else next(n for n in numbered if fold(n) not in taken)
-    taken.add(fold(free))
     values = [None if math.isnan(end) else int(end) if whole else end for end in ends.tolist()]
-    return AddedColumn(after, free, BIGINT if whole else DOUBLE, values)
+    return AddedColumn(after, name, type_of_ends(type_), values)

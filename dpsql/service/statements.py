@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -234,7 +235,16 @@ class Statements:
         prepared = self._answerer.planned(question)
         types = self._answerer.types_of(given)
         parameters = tuple(QueryParameter(name, types[name]) for name in names)
-        found = Description(_answer_columns(prepared.shown), parameters)
+        query = prepared.query
+        noisy = zip_longest(query.outputs, query.computed)
+        columns = _answer_columns(prepared.shown)
+        found = Description(
+            tuple(
+                column if each is None or not any(each) else replace(column, noisy=True)
+                for column, each in zip_longest(columns, noisy)
+            ),
+            parameters,
+        )
         if len(text) <= _LONGEST_DESCRIBED and not prepared.passing:
             key = _described_key(text, values)
             self._known.keep(key, (prepared, found), len(text) + len(repr(key[1])))

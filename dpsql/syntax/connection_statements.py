@@ -97,6 +97,14 @@ class Timeout:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowIntervals:
+    """SET dpsql.intervals: whether the ends of intervals are columns. ``local`` as above."""
+
+    on: bool
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SetLocal:
     """SET LOCAL of another setting, until the transaction ends; ``text`` is the SET without LOCAL.
 
@@ -106,7 +114,24 @@ class SetLocal:
     text: str
 
 
-Own: TypeAlias = Begin | End | Mark | Declare | Fetch | Shut | Discard | Copy | Timeout | SetLocal
+Own: TypeAlias = (
+    Begin
+    | End
+    | Mark
+    | Declare
+    | Fetch
+    | Shut
+    | Discard
+    | Copy
+    | Timeout
+    | ShowIntervals
+    | SetLocal
+)
+_INTERVALS: Final = ("DPSQL", ".", "INTERVALS")
+_TRUTH: Final = {
+    **dict.fromkeys(("on", "true", "yes", "1"), True),
+    **dict.fromkeys(("off", "false", "no", "0", "default"), False),
+}
 
 
 class _Words:
@@ -240,6 +265,12 @@ def _read(words: _Words, tokens: list[Token]) -> Own | None:
         return _timeout(words)
     if words.skip("SET", "LOCAL", "STATEMENT_TIMEOUT"):
         return replace(_timeout(words), local=True)
+    if words.skip("SET", *_INTERVALS) or words.skip("SET", "SESSION", *_INTERVALS):
+        return _intervals(words)
+    if words.skip("SET", "LOCAL", *_INTERVALS):
+        return replace(_intervals(words), local=True)
+    if words.skip("RESET", *_INTERVALS):
+        return ShowIntervals(on=False)
     if words.peek() == "SET" and words.peek(1) == "LOCAL":
         return _set_locally(words, tokens)
     return None
@@ -371,6 +402,15 @@ def _timeout(words: _Words) -> Timeout:
     if unit not in _UNITS:
         raise words.wrong()
     return Timeout(_number(words, digits) * _UNITS[unit])
+
+
+def _intervals(words: _Words) -> ShowIntervals:
+    if not words.skip("="):
+        words.skip("TO")
+    on = _TRUTH.get(words.token().text.strip().lower())
+    if on is None:
+        raise words.wrong()
+    return ShowIntervals(on)
 
 
 def _number(words: _Words, digits: str) -> int:

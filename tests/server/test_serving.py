@@ -89,6 +89,48 @@ def test_a_question_is_answered_with_its_price_as_a_notice(server: Serving) -> N
         assert told[-1].startswith("cost: nothing")
 
 
+@pytest.mark.slow
+def test_intervals_are_told_and_are_columns_where_the_connection_says_so(server: Serving) -> None:
+    asked = "SELECT ward, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY ward"
+    columns = ["ward", "n", "n_low", "n_high", "cost", "cost_low", "cost_high"]
+    with server.connect() as con:
+        told: list[str] = []
+        con.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        plain = con.execute(asked).fetchall()
+        (widths,) = (text for text in told if text.startswith("95% intervals: "))
+        assert re.fullmatch(
+            r"95% intervals: n ± [\d.]+( to [\d.]+)?, cost ± [\d.]+( to [\d.]+)?", widths
+        )
+        assert con.execute("SHOW dpsql.intervals").fetchone() == ("off",)
+        con.execute("SET dpsql.intervals = on")
+        assert con.execute("SHOW dpsql.intervals").fetchone() == ("on",)
+        for binary in (False, True):
+            found = con.execute(asked, binary=binary)
+            assert [column.name for column in found.description or ()] == columns
+            for (ward, n, low, high, cost, *ends), row in zip(found, plain, strict=True):
+                assert (ward, n, cost) == row
+                assert low < n < high
+                assert isinstance(low, int)
+                assert ends[0] <= cost <= ends[1]
+        described = con.pgconn.prepare(b"s", asked.encode(), [])
+        described = con.pgconn.describe_prepared(b"s")
+        names = [(described.fname(place) or b"").decode() for place in range(described.nfields)]
+        assert names == columns
+        con.execute("SET dpsql.intervals = off")
+        again = con.pgconn.exec_prepared(b"s", [])  # which describes its portal anew
+        assert (again.nfields, again.ntuples) == (3, len(plain))
+        con.execute("BEGIN")
+        con.execute("SET LOCAL dpsql.intervals = on")
+        with con.cursor().copy(f"COPY ({asked}) TO STDOUT") as copy:
+            copied = b"".join(bytes(part) for part in copy)
+        assert copied.splitlines()[0].count(b"\t") == len(columns) - 1
+        con.execute("COMMIT")
+        assert con.execute(asked).fetchall() == plain
+        con.execute("SET dpsql.intervals = on")
+        con.execute("DISCARD ALL")
+        assert con.execute("SHOW dpsql.intervals").fetchone() == ("off",)
+
+
 @pytest.mark.parametrize("binary", [False, True])
 def test_values_of_each_type_come_as_they_are(binary: bool, server: Serving) -> None:
     with server.connect() as con:

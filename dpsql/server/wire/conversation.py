@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from dpsql.core.formatting import significant
+import numpy as np
+
+from dpsql.core.formatting import figure_above, printable, significant
 from dpsql.core.timeout import timed
 from dpsql.errors import Error, InterfaceError
 from dpsql.policy.parameters import INSTEAD_OF
@@ -43,8 +45,10 @@ from dpsql.server.wire.portals import (
     Portal,
     PortalRows,
     PreparedText,
+    RowsWithEnds,
     SentRows,
     ToldColumns,
+    columns_with_ends,
     copied,
     copy_format,
     wire_columns,
@@ -69,9 +73,11 @@ from dpsql.syntax.connection_statements import (
     Mark,
     Own,
     SetLocal,
+    ShowIntervals,
     Shut,
     Timeout,
     own_statement,
+    words_of,
 )
 from dpsql.syntax.split import split
 from dpsql.syntax.statements import Reset, Set, Statement, read_statement
@@ -128,6 +134,7 @@ class _Settings:
     """What was set before SET LOCAL, to be set again once the transaction ends."""
 
     timeout: float
+    intervals: bool
     kept: dict[str, object]
 
     def keep(self, statement: Statement) -> None:
@@ -184,7 +191,7 @@ class Conversation:
         self.status = IDLE
         self._skipping = False
         self._text = ""
-        self._timeout = 0.0
+        self._timeout, self._intervals = 0.0, False
         self._before: _Settings | None = None
         self._asked: _Asked | None = None
 
@@ -258,7 +265,7 @@ class Conversation:
         if own is not None:
             await self._do(own, statement)
             return
-        probe = self._probed(statement)
+        probe = self._probe(statement)
         if probe is not None:
             await self._tell(probe, described=False)
             return
@@ -324,7 +331,7 @@ class Conversation:
         if prepared.own is not None or not prepared.text or _is_setting(prepared.text):
             await self._write(messages.parameter_description(()) + messages.NO_DATA)
             return
-        probe = self._probed(prepared.text)
+        probe = self._probe(prepared.text)
         if probe is not None:
             await self._write(messages.parameter_description(()) + _described(probe))
             return
@@ -334,7 +341,7 @@ class Conversation:
         given = (*prepared.types, *[0] * len(known))[: len(known)]
         types = tuple(one or other or 25 for one, other in zip(given, known, strict=True))
         # What it is told, it will send and expect.
-        told = ToldColumns(described, edition)
+        told = ToldColumns(described, edition, self._intervals)
         self._statements[name] = replace(prepared, types=types, told=told)
         columns = messages.NO_DATA
         if described:
@@ -353,19 +360,25 @@ class Conversation:
         if own is not None or not portal.text or _is_setting(portal.text):
             await self._write(messages.NO_DATA)
             return
-        probe = self._probed(portal.text)
+        probe = self._probe(portal.text)
         if probe is not None:
             await self._write(_described(probe))
             return
         self._refuse_failed(None)
         edition = self._session.edition
         _, described = await self._planned(portal.text, portal.values)
-        portal.told = ToldColumns(described, edition)
+        portal.told = ToldColumns(described, edition, self._intervals)
         if not described:
             await self._write(messages.NO_DATA)
             return
         formats = formats_of(portal.formats, len(described))
         await self._write(messages.row_description(described, formats))
+
+    def _probe(self, text: str) -> Probe | None:
+        """Answer a question of a driver's, or for the connection's own setting."""
+        if len(text) <= _LONGEST_SHOW and words_of(text) == _SHOW_INTERVALS:
+            return Probe(INTERVALS_SETTING, "on" if self._intervals else "off", "SHOW")
+        return self._probed(text)
 
     async def _planned(
         self, text: str, values: tuple[object, ...] | None
@@ -379,6 +392,8 @@ class Conversation:
         if found is None:
             found = await self._wanted(partial(self._session.describe, text, values))
         names, types = [c.name for c in found.columns], [c.type for c in found.columns]
+        if self._intervals:
+            names, types = columns_with_ends(found.columns)
         return types_of_casts(text, len(found.parameters)), wire_columns(names, types)
 
     async def _of_catalogs(self, text: str) -> CatalogAnswerer | None:
@@ -397,7 +412,7 @@ class Conversation:
         if own is not None:
             await self._do(own, portal.text, described=True)
             return
-        probe = self._probed(portal.text)
+        probe = self._probe(portal.text)
         if probe is not None:
             await self._tell(probe, described=True)
             return
@@ -411,8 +426,11 @@ class Conversation:
         await self._send(portal.answer, most, portal.text)
 
     def _may_differ(self, portal: Portal) -> bool:
-        """Tell whether other data are served than the client was told the columns of."""
-        return portal.told is not None and portal.told.edition != self._session.edition
+        """Tell whether other data are served, or ends shown, than the client was told of."""
+        told = portal.told
+        if told is None:
+            return False
+        return told.edition != self._session.edition or told.intervals != self._intervals
 
     # -- the connection's own statements ----------------------------------------------------------
 
@@ -431,12 +449,12 @@ class Conversation:
                 await self._complete("ROLLBACK" if failed else tag)
             case Mark(tag):
                 await self._complete(tag)
-            case Timeout() | SetLocal():
+            case Timeout() | ShowIntervals() | SetLocal():
                 await self._set(own)
                 await self._complete("SET")
             case Discard(settings):
                 await self._work(self._session.reset)
-                self._timeout, self._before = 0.0, None
+                self._timeout, self._intervals, self._before = 0.0, False, None
                 if not settings:
                     self._statements.clear()
                     self._cursors.clear()
@@ -453,12 +471,17 @@ class Conversation:
             case Copy():
                 await self._copy(own, text)
 
-    async def _set(self, own: Timeout | SetLocal) -> None:
-        """Set the timeout, or anything until the end of the transaction."""
+    async def _set(self, own: Timeout | ShowIntervals | SetLocal) -> None:
+        """Set what is the connection's own, or anything until the end of the transaction."""
         if isinstance(own, Timeout) and not own.local:
             self._timeout = own.seconds
             if self._before is not None:
                 self._before.timeout = own.seconds
+            return
+        if isinstance(own, ShowIntervals) and not own.local:
+            self._intervals = own.on
+            if self._before is not None:
+                self._before.intervals = own.on
             return
         if self.status != IN_TRANSACTION:
             warning = "SET LOCAL sets something in transactions alone"
@@ -466,9 +489,11 @@ class Conversation:
             return
         if self._before is None:
             kept = await self._work(lambda: self._session.settings)
-            self._before = _Settings(self._timeout, kept)
+            self._before = _Settings(self._timeout, self._intervals, kept)
         if isinstance(own, Timeout):
             self._timeout = own.seconds
+        elif isinstance(own, ShowIntervals):
+            self._intervals = own.on
         else:
             await self._work(partial(self._session.sql, own.text))
 
@@ -477,7 +502,7 @@ class Conversation:
         before, self._before = self._before, None
         if before is None:
             return
-        self._timeout = before.timeout
+        self._timeout, self._intervals = before.timeout, before.intervals
 
         def restored() -> None:
             self._session.reset()
@@ -576,7 +601,8 @@ class Conversation:
                 result = self._session.prepare(text).run(values, seconds=self._timeout)
         else:
             result = self._session.sql(text, values)
-        return form(result), result.edition, list(_notices(result))
+        rows: SentRows = RowsWithEnds(result) if self._intervals else result
+        return form(rows), result.edition, list(_notices(result))
 
     async def _tell(self, probe: Probe, *, described: bool) -> None:
         """Answer a probe: as text, which is its binary form as well."""
@@ -699,6 +725,11 @@ def _word(text: str) -> str:
     return found[1].upper() if found else ""
 
 
+INTERVALS_SETTING: Final = "dpsql.intervals"
+"""Shown like a setting: whether the ends of intervals are columns of answers."""
+_SHOW_INTERVALS: Final = ("show", "dpsql", ".", "intervals")
+_LONGEST_SHOW: Final = 100
+_TOLD_ROWS, _TOLD_NAME = 1_000, 40
 _WORD: Final = re.compile(r"[\s(]*([A-Za-z]+)")
 
 
@@ -719,8 +750,22 @@ def _tag(text: str, rows: int | None) -> str:
 _TAGS: Final = frozenset({"CREATE", "DESCRIBE", "DROP", "EXPLAIN", "PRAGMA", "REFRESH", "SHOW"})
 
 
+def _widths(result: Result) -> list[str]:
+    """Word how wide the intervals of noisy columns are, of answers without many rows."""
+    words = []
+    for name, one in result.intervals().items() if len(result) <= _TOLD_ROWS else ():
+        halves = ((one.high - one.low) / 2)[~np.isnan(one.low)]
+        if len(halves):
+            least, most = (figure_above(float(end)) for end in (halves.min(), halves.max()))
+            ends = least if least == most else f"{least} to {most}"
+            words.append(f"{printable(name, _TOLD_NAME)} ± {ends}")
+    return words
+
+
 def _notices(result: Result) -> Iterable[dict[str, str]]:
-    cost = result.cost
+    cost, widths = result.cost, _widths(result)
+    if widths:
+        yield fields(f"95% intervals: {', '.join(widths)}", "00000", "INFO")
     if cost.stored:
         when = "" if result.from_edition else f" at {cost.answered}, on data that have no name"
         yield fields(f"cost: nothing, it was answered before{when}", "00000", "INFO")

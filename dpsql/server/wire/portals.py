@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Protocol
 
+from dpsql.core.sql_types import SqlType
+from dpsql.results.description import AnswerColumn
 from dpsql.results.edition import DataEdition
+from dpsql.results.reading import names_of_ends, type_of_ends
+from dpsql.results.result import Result
 from dpsql.server.wire import messages
 from dpsql.server.wire.messages import WireColumn
 from dpsql.server.wire.values import (
@@ -30,6 +35,7 @@ class ToldColumns:
 
     columns: tuple[WireColumn, ...]
     edition: DataEdition
+    intervals: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,58 @@ class SentRows(Protocol):
 
     def fetchall(self) -> Sequence[tuple[object, ...]]:
         """Return all rows."""
+
+
+class RowsWithEnds:
+    """An answer with the ends of its 95% intervals, each pair behind its column."""
+
+    def __init__(self, result: Result) -> None:
+        self._columns = [[name] for name in result.columns]
+        self._types = [[type_] for type_ in result.types]
+        values: list[list[Sequence[object]]] = [[] for _ in result.columns]
+        for pair in result.ends().values():
+            for end in pair:
+                self._columns[end.after].append(end.name)
+                self._types[end.after].append(str(end.type))
+                values[end.after].append(end.values)
+        self._rows = [
+            tuple(
+                each
+                for value, ends in zip(row, values, strict=True)
+                for each in (value, *(end[place] for end in ends))
+            )
+            for place, row in enumerate(result.fetchall())
+        ]
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return list(chain.from_iterable(self._columns))
+
+    @property
+    def types(self) -> Sequence[str]:
+        return list(chain.from_iterable(self._types))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def fetchall(self) -> Sequence[tuple[object, ...]]:
+        return self._rows
+
+
+def columns_with_ends(columns: Sequence[AnswerColumn]) -> tuple[list[str], list[str]]:
+    """Return the names and types of columns that an answer will have, with those of ends.
+
+    Of columns with one name, the first has them.
+    """
+    given = [column.name for column in columns]
+    noisy = {given.index(column.name) for column in columns if column.noisy}
+    ends = names_of_ends(given, sorted(noisy))
+    names, types = list[str](), list[str]()
+    for place, column in enumerate(columns):
+        both = ends.get(place, ())
+        names += [column.name, *both]
+        types += [column.type, *(str(type_of_ends(SqlType.of(column.type))) for _ in both)]
+    return names, types
 
 
 class PortalRows:
