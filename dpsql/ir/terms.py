@@ -37,7 +37,7 @@ class Operator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AggregateTerm:
-    """A released value, by its index among those of the column that computes with it."""
+    """A released value of a computed column, by its index."""
 
     aggregate: int
 

@@ -88,7 +88,7 @@ class NoisyRows:
         return [self.columns[place] for place in places]
 
     def _summed(self, value: ReleasedValue, release: NoisyRelease, confidence: float) -> Interval:
-        """Compute the interval of a sum over rows: of n, by :meth:`times` that of the noisiest.
+        """Compute the interval of a sum over rows: :meth:`times` as wide as of the noisiest row.
 
         What bounding supposedly takes adds up to its part of the whole.
         """
@@ -117,14 +117,14 @@ class NoisyRows:
         return [[*(a - b for a, b in zip(each, own, strict=False)), *each[told:]] for each in sums]
 
     def total(self, value: ReleasedValue) -> GroupsTotal:
-        """Return what was counted of an aggregate in all: a part of it is that of a sum, too."""
+        """Return the total of an aggregate over all groups, of which values are parts."""
         total = self.releases[value.block].totals[value.aggregate]
         if value.summed is None:
             return total
         return GroupsTotal(total.sum, max(total.squares, total.sum**2))
 
     def times(self, value: ReleasedValue) -> FloatArray | float:
-        """Return how often as wide as the noise of a row that of a value is.
+        """Return the width of the noise of a value, as a multiple of the noise of a row.
 
         Of n rows whose noise is independent √n times, and n times where it is the same.
         """

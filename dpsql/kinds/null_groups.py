@@ -23,7 +23,7 @@ _CONFIDENCE = 0.999
 
 
 def with_null_groups_told(released: ReleasedBlock) -> ReleasedBlock:
-    """Leave out the groups of NULL of which no released value says that they have rows.
+    """Leave out the groups of NULL that seem to have no rows, by all released values.
 
     NULL that a CASE gives is a value like others where there are no numbers to tell.
     """
@@ -43,13 +43,13 @@ def with_null_groups_told(released: ReleasedBlock) -> ReleasedBlock:
 
 
 def _is_doubtful(key: Key) -> bool:
-    """Tell whether a key may be NULL for all that is known: nobody has declared that value."""
+    """Tell whether NULL is a possible value of a key, and not a declared one."""
     made = bool(key.origin) and not key.origin.startswith(OF_PUBLIC_ROWS)
     return made and None in (key.domain or ())
 
 
 def _null(plan: BlockPlan, doubtful: list[bool], positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which groups have a key of NULL that is doubtful, by positions in the domain."""
+    """Mark the groups with a doubtful key of NULL, by their positions in the domain."""
     found, stride = np.zeros(len(positions), dtype=np.bool_), plan.block.domain_size
     for key, doubt in zip(plan.block.keys, doubtful, strict=True):
         domain = key.domain or ()
@@ -60,7 +60,7 @@ def _null(plan: BlockPlan, doubtful: list[bool], positions: NDArray[np.int64]) -
 
 
 def _told(plan: BlockPlan, rows: ReleasedRows) -> Iterator[NDArray[np.bool_]]:
-    """Yield, for each released number, which groups it says to have rows."""
+    """Yield the marks of groups with rows, as each released number tells them."""
     kind = release_kind(plan)
     for index, aggregate in enumerate(plan.block.aggregates):
         columns = [

@@ -174,7 +174,7 @@ def _shifted(moment: exp.Expr, interval: exp.Expr, *, back: bool) -> exp.Expr:
 
 
 def _typed(moment: exp.Expr) -> exp.Expr:
-    """Give a constant text that is a date or a timestamp that type; others are left."""
+    """Cast a constant text of a date or a timestamp to its type."""
     found = _WRITTEN_MOMENT.fullmatch(written_text(moment) or "")
     if found is None:
         return moment

@@ -21,8 +21,8 @@ from dpsql.accuracy import intervals
 from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.ir.query import LimitedOrder
 from dpsql.kinds import base as kinds
+from dpsql.kinds import computed
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
-from dpsql.results import result as results
 
 GROUPS, SIZE, LIMIT, K_BAR = 40, 4000, 5, 40
 POLICY = """
@@ -232,7 +232,7 @@ def test_intervals_that_forget_the_choice_are_noticed(
             module, "risked_confidence", lambda plan, released, index, confidence: confidence
         )
     monkeypatch.setattr(
-        results, "kept_confidence", lambda plan, released, rows, confidence: confidence
+        computed, "kept_confidence", lambda plan, released, rows, confidence: confidence
     )
     with connect(composition) as con:
         assert covered(con, asked, 0.9, **options) < 0.85

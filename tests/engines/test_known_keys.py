@@ -61,6 +61,12 @@ def _spark(request: pytest.FixtureRequest) -> tuple[EngineWorld, Any]:
     return world, world.session
 
 
+@pytest.fixture(autouse=True)
+def _all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show all that is released: which groups of NULL are shown is asked elsewhere."""
+    monkeypatch.setattr("dpsql.service.answering.with_null_groups_told", lambda released: released)
+
+
 @pytest.fixture(
     scope="module",
     params=[

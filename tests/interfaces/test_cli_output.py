@@ -166,7 +166,7 @@ def test_values_of_every_kind_can_be_written_and_columns_keep_their_own_names(
     result = answers[ODD]
     names, rows = read(format_, output.encoded(result, format_, 0.95, True))
     ends = {"n": ["n_low_1", "n_high"]} | {
-        each: [f"{each}_low", f"{each}_high"] for each in ("half", "dec")
+        each: [f"{each}_low", f"{each}_high"] for each in ("total", "half", "dec")
     }
     assert names == [name for each in result.columns for name in (each, *ends.get(each, []))]
     assert len(rows) == 3

@@ -26,7 +26,7 @@ from dpsql.syntax.arguments import NodeArguments, Rules, reads
 
 
 class TermReader(Protocol):
-    """What stands around an expression: tells what its columns are."""
+    """The surroundings of an expression, which know its columns."""
 
     def term(self, node: exp.Expr) -> Term | None:
         """Read an expression as a term; None for what intervals cannot follow."""

@@ -1,4 +1,4 @@
-"""The columns of an answer: which are released values, and what others compute from these.
+"""Traces the columns of an answer to released values, and to computations with them.
 
 A tail is followed from the columns that it shows down to the released tables that they come from,
 through subqueries, CTEs, joins and the sides of UNION ALL:
@@ -138,7 +138,7 @@ class _Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
-    """A SELECT, which is one of the ``sides`` of a UNION ALL or alone, and what it reads."""
+    """A SELECT with its sources; ``sides`` are all of its UNION ALL, or itself."""
 
     select: exp.Select
     sides: tuple[exp.Select, ...]
@@ -178,7 +178,7 @@ class _Reading:
         return (source.block for source in sources if source.block is not None)
 
     def item(self, name: str, passed: PassedColumns) -> exp.Expr | None:
-        """Return the expression of an output column, whose name is that of the first side."""
+        """Return the expression of an output column, by its name in the first side."""
         if len(self.sides) == 1:
             return passed.item(self.select, name)
         names = [fold(name_of_item(item)) for item in self.sides[0].expressions]
@@ -253,7 +253,7 @@ def _is_plain_source(source: exp.Expr) -> bool:
 
 
 def _write_stars_out(reading: _Reading) -> None:
-    """Replace stars over one source by its columns, which are written out in it already."""
+    """Replace stars over one source by the columns of that source."""
     inner = [source.inner for source in reading.sources]
     if len(inner) != 1 or inner[0] is None:
         return
@@ -287,7 +287,7 @@ class _Scope:
     value: exp.Subquery | None = None
 
     def path(self) -> Iterator[_Scope]:
-        """Yield it, and all scopes around it."""
+        """Yield the scope, then all scopes around it."""
         scope: _Scope | None = self
         while scope is not None:
             yield scope
@@ -295,7 +295,7 @@ class _Scope:
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What tells it apart from others."""
+        """The place of the scope, as a value."""
         return tuple(
             (id(s.reading), None if s.source is None else s.source.alias) for s in self.path()
         )
@@ -340,23 +340,23 @@ class _Leaf:
 
     @property
     def source(self) -> tuple[object, ...]:
-        """The row that it is of: equal for two of one row, and for the others beside it."""
+        """The row of the leaf, as a value; other rows of a window have the same."""
         windows = (one for one in self.windows if not one.others)
         return self.scope.place, tuple((one.scope.place, one.node) for one in windows)
 
     @property
     def others(self) -> _Window | None:
-        """The window of which it is all other rows, if it is that."""
+        """The window whose other rows are summed; None without one."""
         return next((one for one in self.windows if one.others), None)
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What it is: equal for two that are the same."""
+        """The identity of the leaf, as a value."""
         return self.source, self.aggregate, None if self.others is None else self.others.node
 
     @property
     def as_released(self) -> bool:
-        """True if a column that is this alone shows it as it was released."""
+        """True if a column of this leaf alone shows a value as released."""
         return not self.windows and all(scope.value is None for scope in self.scope.path())
 
     @property
@@ -368,7 +368,7 @@ class _Leaf:
 
 @dataclass(slots=True)
 class _Column:
-    """A column of the answer as it is read: its term, and what that is computed from."""
+    """A column of the answer: its term, and the leaves of the term."""
 
     term: Term | None = None
     values: list[_Leaf] = field(default_factory=list)
@@ -377,7 +377,7 @@ class _Column:
 
     @property
     def shown(self) -> _Leaf | None:
-        """The aggregate that it shows as released, if it does so."""
+        """The aggregate of a column that shows one as released; None for others."""
         one = self.values[0] if self.term == AggregateTerm(0) else None
         return one if one is not None and one.as_released else None
 
@@ -517,7 +517,7 @@ class _Tracer:
     reads: Iterator[int] = field(default_factory=lambda: iter(range(_MOST_READ)))
 
     def trace(self, readings: Sequence[_Reading], *, limits: bool) -> TracedOutputs:
-        """Trace all columns of the answer."""
+        """Find the terms of all columns, and add hidden columns."""
         scopes = [_Scope(reading) for reading in readings]
         choices = _Choices(self.finder.passed)
         chosen = frozenset(
@@ -646,7 +646,7 @@ class _Choices:
     _keys: dict[tuple[int, str, str, bool], bool] = field(default_factory=dict)
 
     def by_noise(self, reading: _Reading) -> bool:
-        """Tell so of a reading and those inside; what a block's own SELECT chooses, it tells."""
+        """Tell whether a reading, or one inside, chooses rows by noise; blocks know theirs."""
         return any(self._chooses(one) for one in reading.inside() if not one.is_of_block)
 
     def _chooses(self, reading: _Reading) -> bool:

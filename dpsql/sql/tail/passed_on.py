@@ -154,7 +154,7 @@ class PassedColumns:
         return self.hand_on_all(source, [column if side is inner else exp.null() for side in sides])
 
     def hand_on_all(self, source: ReadTable, columns: Sequence[exp.Expr]) -> exp.Column:
-        """Return the hidden column of a source that is one of each SELECT behind it."""
+        """Return a new hidden column of a source, made of one expression for each side."""
         sides = self.sides(source)
         handed, asked = self._handed[id(sides[0])], tuple(columns)
         if asked not in handed:
